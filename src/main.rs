@@ -1,0 +1,3 @@
+//! The `pilotfish` binary: everything is in the library.
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Wire vocabulary: type URLs, resources, protobuf types, and the two ways of turning them into
+//! something comparable (canonical bytes) and something readable (JSON).
+
+pub mod canonical;
+pub mod json;
+pub mod pb;
+mod resource;
+mod type_url;
+
+pub use resource::{Resource, ResourceSet, Version};
+pub use type_url::TypeUrl;
