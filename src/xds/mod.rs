@@ -2,10 +2,12 @@
 //! something comparable (canonical bytes) and something readable (JSON).
 
 pub mod canonical;
+pub mod descriptors;
 pub mod json;
 pub mod pb;
 mod resource;
 mod type_url;
+mod wire;
 
 pub use resource::{Resource, ResourceSet, Version};
 pub use type_url::TypeUrl;
