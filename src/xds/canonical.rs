@@ -1,15 +1,16 @@
 //! Canonical bytes: equal messages give equal bytes. Plain protobuf encoding does not, because map
 //! fields are `HashMap`s. A message is encoded as usual, and then the entries of every map in it
 //! are put in the order of their keys. That only swaps neighbours, so no length changes and it
-//! happens in place. `Any` values are opaque here: they are packed by [`super::pb::any`], which
-//! comes through this module, so they are canonical already.
+//! happens in place. [`bytes`] takes `Any` values as they are: [`super::pb::any`] packed them through
+//! this module, so they are canonical already. [`bytes_of`] is for encodings that come from
+//! elsewhere and goes into them.
 //!
 //! Which fields are maps is looked up in the descriptors once per process; a message type that
 //! cannot contain a map costs one encoding and one table look-up.
 
 use super::Resource;
-use super::descriptors::pool;
-use super::wire::{self, Malformed, Raw};
+use super::descriptors::{pool, type_name};
+use super::wire::{self, Malformed, Raw, any_parts};
 use bytes::Bytes;
 use prost::{Message, Name};
 use prost_reflect::{Kind, MessageDescriptor};
@@ -18,18 +19,13 @@ use std::sync::{Arc, LazyLock};
 
 /// The canonical encoding of a message.
 pub fn bytes<M: Message + Name>(message: &M) -> Bytes {
-    bytes_of(&M::full_name(), message.encode_to_vec())
+    canonical(&PLANS, &M::full_name(), message.encode_to_vec())
 }
 
-/// The canonical form of an encoding of the message type with this full name. An encoding that is
-/// not canonicalised before it is packed into an `Any` stays as it is.
-pub fn bytes_of(full_name: &str, mut encoded: Vec<u8>) -> Bytes {
-    if let Some(plan) = PLANS.by_name.get(full_name) {
-        // Malformed bytes cannot come out of an encoder. If a caller hands us some, what follows
-        // the fault stays as it is, which is the most that can be said about it.
-        let _ = PLANS.sort(*plan, &mut encoded);
-    }
-    encoded.into()
+/// The canonical form of any encoding of the message type with this full name, such as one that
+/// reflection made. `Any` values of known types are made canonical too.
+pub fn bytes_of(full_name: &str, encoded: Vec<u8>) -> Bytes {
+    canonical(&DEEP_PLANS, full_name, encoded)
 }
 
 /// A resource made of this message, with its content version.
@@ -37,7 +33,28 @@ pub fn resource<M: Message + Name>(name: impl Into<Arc<str>>, message: &M) -> Re
     Resource::new(name, bytes(message))
 }
 
-static PLANS: LazyLock<Plans> = LazyLock::new(|| Plans::compile(pool().all_messages()));
+fn canonical(plans: &Plans, full_name: &str, mut encoded: Vec<u8>) -> Bytes {
+    if let Some(plan) = plans.by_name.get(full_name) {
+        // Malformed bytes cannot come out of an encoder. If a caller hands us some, what follows
+        // the fault stays as it is, which is the most that can be said about it.
+        let _ = plans.sort(*plan, &mut encoded);
+    }
+    encoded.into()
+}
+
+static PLANS: LazyLock<Plans> = LazyLock::new(|| Plans::compile(Reach::Maps));
+static DEEP_PLANS: LazyLock<Plans> = LazyLock::new(|| Plans::compile(Reach::MapsInAny));
+
+const ANY: &str = "google.protobuf.Any";
+
+/// How far a set of plans reaches.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    /// Maps in the message itself.
+    Maps,
+    /// Also maps in what is packed in `Any` values.
+    MapsInAny,
+}
 
 /// What to do at each message type that can contain a map. Others are not listed.
 struct Plans {
@@ -45,8 +62,12 @@ struct Plans {
     plans: Vec<Plan>,
 }
 
-/// The fields of one message type below which there may be maps, sorted by number.
-type Plan = Vec<(u32, Step)>;
+enum Plan {
+    /// The fields of a message type below which there may be maps, sorted by number.
+    Fields(Vec<(u32, Step)>),
+    /// The message is an `Any`: go by the type that it names.
+    Any,
+}
 
 #[derive(Clone, Copy)]
 enum Step {
@@ -57,12 +78,16 @@ enum Step {
 }
 
 impl Plans {
-    fn compile(messages: impl Iterator<Item = MessageDescriptor>) -> Plans {
-        let all: Vec<MessageDescriptor> = messages.collect();
+    fn compile(reach: Reach) -> Plans {
+        let all: Vec<MessageDescriptor> = pool().all_messages().collect();
         let mut users: HashMap<String, Vec<usize>> = HashMap::new();
         let mut marked = vec![false; all.len()];
         let mut queue = Vec::new();
         for (index, message) in all.iter().enumerate() {
+            if reach == Reach::MapsInAny && message.full_name() == ANY {
+                marked[index] = true;
+                queue.push(index);
+            }
             for field in message.fields() {
                 if field.is_map() && !std::mem::replace(&mut marked[index], true) {
                     queue.push(index);
@@ -91,7 +116,10 @@ impl Plans {
 
     /// Sorts the maps of one encoded message, and of the messages inside it.
     fn sort(&self, plan: usize, encoded: &mut [u8]) -> Result<(), Malformed> {
-        let steps = &self.plans[plan];
+        let steps = match &self.plans[plan] {
+            Plan::Fields(steps) => steps,
+            Plan::Any => return self.sort_any(encoded),
+        };
         let mut at = 0;
         while let Some(field) = wire::field(encoded, at)? {
             let start = at;
@@ -106,6 +134,17 @@ impl Plans {
             }
         }
         Ok(())
+    }
+
+    fn sort_any(&self, encoded: &mut [u8]) -> Result<(), Malformed> {
+        let (type_url, value) = any_parts(encoded)?;
+        let plan = std::str::from_utf8(&encoded[type_url])
+            .ok()
+            .and_then(|type_url| self.by_name.get(type_name(type_url)));
+        match plan {
+            Some(plan) => self.sort(*plan, &mut encoded[value]),
+            None => Ok(()),
+        }
     }
 
     /// Sorts the run of entries of one map that begins at `start`; returns where it ends. An
@@ -163,17 +202,17 @@ fn key_and_value(
     Ok((key, value))
 }
 
-trait PlanOf {
-    fn of(message: &MessageDescriptor, by_name: &HashMap<String, usize>) -> Plan;
-}
-
-impl PlanOf for Plan {
+impl Plan {
     fn of(message: &MessageDescriptor, by_name: &HashMap<String, usize>) -> Plan {
+        // A type is listed only if there is something to do in it, and `Any` has no maps.
+        if message.full_name() == ANY {
+            return Plan::Any;
+        }
         let plan_of = |kind: Kind| match kind {
             Kind::Message(below) => by_name.get(below.full_name()).copied(),
             _ => None,
         };
-        let mut plan: Plan = message
+        let mut steps: Vec<(u32, Step)> = message
             .fields()
             .filter_map(|field| {
                 let step = match field.kind() {
@@ -185,8 +224,8 @@ impl PlanOf for Plan {
                 Some((field.number(), step))
             })
             .collect();
-        plan.sort_by_key(|(number, _)| *number);
-        plan
+        steps.sort_by_key(|(number, _)| *number);
+        Plan::Fields(steps)
     }
 }
 
@@ -260,6 +299,31 @@ mod tests {
     fn malformed_bytes_come_back_as_they_are() {
         let broken = vec![0x0a, 0x7f, 0x01];
         assert_eq!(bytes_of("google.protobuf.Struct", broken.clone()), broken);
+    }
+
+    #[test]
+    fn an_encoding_from_elsewhere_becomes_canonical_inside_any_too() {
+        let packed = |keys: [&str; 8]| {
+            let fields = keys.map(|key| (key, pb::boolean(true)));
+            let value = pb::object(fields).encode_to_vec();
+            let inner = pb::Any { type_url: pb::Struct::type_url(), value };
+            let outer =
+                pb::core::TypedExtensionConfig { name: "x".into(), typed_config: Some(inner) };
+            pb::Any {
+                type_url: pb::core::TypedExtensionConfig::type_url(),
+                value: outer.encode_to_vec(),
+            }
+        };
+        let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let encodings: BTreeSet<Bytes> = (0..20)
+            .map(|_| bytes_of("google.protobuf.Any", packed(keys).encode_to_vec()))
+            .collect();
+        assert_eq!(encodings.len(), 1);
+        let unknown = pb::Any { type_url: "x/no.such.Type".into(), value: vec![1, 2] };
+        assert_eq!(
+            bytes_of("google.protobuf.Any", unknown.encode_to_vec()),
+            unknown.encode_to_vec()
+        );
     }
 
     #[test]

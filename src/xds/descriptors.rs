@@ -14,3 +14,8 @@ static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
 pub fn pool() -> &'static DescriptorPool {
     &POOL
 }
+
+/// The type name in a type URL: what follows the last slash.
+pub(super) fn type_name(type_url: &str) -> &str {
+    type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
+}

@@ -3,6 +3,7 @@
 
 pub mod canonical;
 pub mod descriptors;
+mod extra;
 pub mod json;
 pub mod pb;
 mod resource;

@@ -9,6 +9,7 @@
 use super::canonical;
 use std::time::Duration as StdDuration;
 
+pub use super::extra::{TypedStruct, UdpaTypedStruct};
 pub use prost::{Message, Name};
 
 // Configuration.

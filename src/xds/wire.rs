@@ -70,6 +70,21 @@ pub(super) fn varint(bytes: &[u8], at: usize) -> Result<(u64, usize), Malformed>
     Err(Malformed)
 }
 
+/// Where the type URL and the value of an encoded `Any` lie; an absent one is an empty range.
+pub(super) fn any_parts(any: &[u8]) -> Result<(Range<usize>, Range<usize>), Malformed> {
+    let (mut type_url, mut value) = (0..0, 0..0);
+    let mut at = 0;
+    while let Some(field) = field(any, at)? {
+        match (field.number, field.value) {
+            (1, Raw::Bytes(range)) => type_url = range,
+            (2, Raw::Bytes(range)) => value = range,
+            _ => {}
+        }
+        at = field.whole.end;
+    }
+    Ok((type_url, value))
+}
+
 fn take<const N: usize>(bytes: &[u8], at: &mut usize) -> Result<[u8; N], Malformed> {
     let value = bytes.get(*at..).and_then(|b| b.first_chunk::<N>()).ok_or(Malformed)?;
     *at += N;
