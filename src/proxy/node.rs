@@ -143,8 +143,9 @@ impl NodeDescription {
             "router" => Role::Router,
             "sidecar" => Role::Sidecar,
             other => {
-                return Err(self
-                    .error(format!("type '{other}' is not served; use 'router' or 'sidecar'")));
+                return Err(
+                    self.error(format!("type '{other}' is not served; use 'router' or 'sidecar'"))
+                );
             }
         };
         let address: Option<IpAddr> = ip.parse().ok();
@@ -214,8 +215,7 @@ fn locality(labels: &Labels, node: &Locality, workload: Option<&Workload>) -> Lo
     if !topology.is_empty() {
         return topology;
     }
-    let label =
-        labels.get("topology.istio.io/locality").or_else(|| labels.get("istio-locality"));
+    let label = labels.get("topology.istio.io/locality").or_else(|| labels.get("istio-locality"));
     if let Some(label) = label {
         // Label values cannot hold a slash, so dots stand for it.
         let text = if label.contains('/') { label.to_owned() } else { label.replace('.', "/") };
