@@ -51,6 +51,17 @@ pub struct Position {
     pub column: u32,
 }
 
+/// Whether the text at a place may be shown to people. It is part of the place, so that no
+/// output can forget to ask: what is inside a Secret is withheld wherever it turns up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Excerpt {
+    /// Ordinary configuration.
+    #[default]
+    Shown,
+    /// Part of a Secret: only file, line and column are told.
+    Withheld,
+}
+
 /// A range in one source file; `end` is exclusive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
@@ -60,12 +71,19 @@ pub struct Span {
     pub start: Position,
     /// One past the last character.
     pub end: Position,
+    /// Whether the text itself may be shown.
+    pub excerpt: Excerpt,
 }
 
 impl Span {
-    /// A span that covers one character.
+    /// A span that covers one character of ordinary configuration.
     pub fn point(file: Arc<str>, line: u32, column: u32) -> Span {
-        Span { file, start: Position { line, column }, end: Position { line, column: column + 1 } }
+        Span {
+            file,
+            start: Position { line, column },
+            end: Position { line, column: column.saturating_add(1) },
+            excerpt: Excerpt::Shown,
+        }
     }
 }
 

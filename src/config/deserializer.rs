@@ -1,0 +1,555 @@
+//! serde's view of a located tree. It keeps the path while it descends, so that every error and
+//! every ignored field comes out with its path and place.
+//!
+//! How values are matched to types, decided here once for all kinds: no value changes its type
+//! silently (a quoted number is not a number, a number is not a string), except that a float
+//! without a fraction may stand for an integer; `null` for a field of a struct is the same as
+//! leaving it out; an enum with data is a mapping with exactly one of its variants as key.
+
+use super::error::{Error, Place, one_of};
+use super::field::Field;
+use super::node::{Extent, Key, Node, Value};
+use super::scalar;
+use super::suggest::nearest;
+use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+
+type Names = &'static [&'static str];
+
+/// What one run of decoding knows and learns beside the value.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// Values to treat as absent, because they are known to be wrong.
+    pub pruned: HashSet<*const Node>,
+    /// Fields that the type does not have.
+    pub ignored: RefCell<Vec<Ignored>>,
+}
+
+/// A field that the type does not have.
+#[derive(Debug)]
+pub(super) struct Ignored {
+    pub path: String,
+    pub key: Extent,
+    pub suggestion: Option<&'static str>,
+}
+
+impl Context {
+    fn is_pruned(&self, node: &Node) -> bool {
+        !self.pruned.is_empty() && self.pruned.contains(&std::ptr::from_ref(node))
+    }
+
+    fn ignore(&self, path: &Field<'_>, key: &Key, fields: Names) {
+        let suggestion = nearest(&key.text, fields.iter().copied());
+        let ignored = Ignored { path: path.to_string(), key: key.span, suggestion };
+        self.ignored.borrow_mut().push(ignored);
+    }
+}
+
+/// A value of the tree as a serde deserializer.
+#[derive(Clone, Copy)]
+pub(super) struct NodeDeserializer<'de, 'p> {
+    node: &'de Node,
+    path: &'p Field<'p>,
+    context: &'p Context,
+    /// In a mapping: the key, and the names that would have been right.
+    key: Option<(&'de Key, Names)>,
+}
+
+impl<'de, 'p> NodeDeserializer<'de, 'p> {
+    pub fn new(node: &'de Node, path: &'p Field<'p>, context: &'p Context) -> Self {
+        NodeDeserializer { node, path, context, key: None }
+    }
+
+    fn place(&self) -> Place {
+        Place { path: self.path.to_string(), at: self.node.focus(), node: self.node }
+    }
+
+    fn placed<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        result.map_err(|error| error.placed(|| self.place()))
+    }
+
+    fn mismatch(&self, expected: &dyn Expected) -> Error {
+        let found = match &self.node.value {
+            Value::Null => Unexpected::Unit,
+            Value::Bool(value) => Unexpected::Bool(*value),
+            Value::Int(value) => Unexpected::Signed(*value),
+            Value::Float(value) => Unexpected::Float(*value),
+            Value::String(text) => Unexpected::Str(text),
+            Value::Sequence(_) => Unexpected::Seq,
+            Value::Mapping(_) => Unexpected::Map,
+        };
+        Error::invalid_type(found, expected).placed(|| self.place())
+    }
+
+    /// A mismatch of something that must not be quoted.
+    fn unquoted(&self, expected: &dyn Expected, fits: impl Fn(&Value) -> bool) -> Error {
+        self.mismatch(expected).or_help(|| match &self.node.value {
+            Value::String(text) if fits(&scalar::plain(text)) => {
+                Some("remove the quotes".to_owned())
+            }
+            _ => None,
+        })
+    }
+
+    fn map<V: Visitor<'de>>(
+        self,
+        entries: &'de [(Key, Node)],
+        fields: Names,
+        nulls: Nulls,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let at_key = Cell::new(None);
+        let access = Entries {
+            rest: entries.iter(),
+            path: self.path,
+            context: self.context,
+            fields,
+            nulls,
+            value: None,
+            at_key: &at_key,
+        };
+        visitor.visit_map(access).map_err(|error| match at_key.get() {
+            // The visitor objected to a key.
+            Some((key, node)) if error.is_missing_field().is_none() => {
+                let path = self.path;
+                error.placed(|| Place { path: path.key(&key.text).to_string(), at: key.span, node })
+            }
+            _ => error.placed(|| self.place()),
+        })
+    }
+
+    fn sequence<V: Visitor<'de>>(self, items: &'de [Node], visitor: V) -> Result<V::Value, Error> {
+        let access =
+            Items { rest: items.iter().enumerate(), path: self.path, context: self.context };
+        self.placed(visitor.visit_seq(access))
+    }
+
+    fn integer<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Int(value) => self.placed(visit_integer(*value, visitor)),
+            #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+            Value::Float(value) if value.fract() == 0.0 && value.abs() < 9e15 => {
+                self.placed(visit_integer(*value as i64, visitor))
+            }
+            _ => Err(self.unquoted(&visitor, |value| matches!(value, Value::Int(_)))),
+        }
+    }
+
+    fn float<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            #[expect(clippy::cast_precision_loss, reason = "a float was asked for")]
+            Value::Int(value) => self.placed(visitor.visit_f64(*value as f64)),
+            Value::Float(value) => self.placed(visitor.visit_f64(*value)),
+            _ => Err(self.unquoted(&visitor, |v| matches!(v, Value::Int(_) | Value::Float(_)))),
+        }
+    }
+
+    fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::String(text) => self.placed(visitor.visit_borrowed_str(text)),
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                // Quotes help only where any string will do.
+                let any_string = (&visitor as &dyn Expected).to_string() == "a string";
+                let help = any_string.then(|| "put the value in quotes".to_owned());
+                Err(self.mismatch(&visitor).or_help(|| help))
+            }
+            Value::Null | Value::Sequence(_) | Value::Mapping(_) => Err(self.mismatch(&visitor)),
+        }
+    }
+}
+
+fn visit_integer<'de, V: Visitor<'de>>(value: i64, visitor: V) -> Result<V::Value, Error> {
+    match u64::try_from(value) {
+        Ok(value) => visitor.visit_u64(value),
+        Err(_) => visitor.visit_i64(value),
+    }
+}
+
+macro_rules! forward {
+    ($to:ident: $($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            self.$to(visitor)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for NodeDeserializer<'de, '_> {
+    type Error = Error;
+
+    forward!(integer: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
+    forward!(float: deserialize_f32 deserialize_f64);
+    forward!(text: deserialize_char deserialize_str deserialize_string deserialize_bytes
+        deserialize_byte_buf deserialize_identifier);
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Null => self.placed(visitor.visit_unit()),
+            Value::Bool(value) => self.placed(visitor.visit_bool(*value)),
+            Value::Int(value) => self.placed(visit_integer(*value, visitor)),
+            Value::Float(value) => self.placed(visitor.visit_f64(*value)),
+            Value::String(text) => self.placed(visitor.visit_borrowed_str(text)),
+            Value::Sequence(items) => self.sequence(items, visitor),
+            Value::Mapping(entries) => self.map(entries, &[], Nulls::Kept, visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Bool(value) => self.placed(visitor.visit_bool(*value)),
+            _ => Err(self.unquoted(&visitor, |value| matches!(value, Value::Bool(_)))),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Null => self.placed(visitor.visit_none()),
+            _ => self.placed(visitor.visit_some(self)),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Null => self.placed(visitor.visit_unit()),
+            Value::Mapping(entries) if entries.is_empty() => self.placed(visitor.visit_unit()),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_unit(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.placed(visitor.visit_newtype_struct(self))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Sequence(items) => self.sequence(items, visitor),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        _length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _length: usize,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Mapping(entries) => self.map(entries, &[], Nulls::Kept, visitor),
+            _ => Err(self.mismatch(&visitor)),
+        }
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: Names,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::Mapping(entries) => self.map(entries, fields, Nulls::Absent, visitor),
+            _ => Err(self.mismatch(&"a mapping")),
+        }
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: Names,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match &self.node.value {
+            Value::String(text) => {
+                self.placed(visitor.visit_enum(Variant { name: text, content: Err(self.place()) }))
+            }
+            Value::Mapping(entries) => {
+                let variant = self.variant(entries, variants)?;
+                self.placed(visitor.visit_enum(variant))
+            }
+            _ => Err(self.mismatch(&one_of(variants).as_str())),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if let Some((key, fields)) = self.key {
+            self.context.ignore(self.path, key, fields);
+        }
+        visitor.visit_unit()
+    }
+}
+
+impl<'de, 'p> NodeDeserializer<'de, 'p> {
+    /// The one variant that a mapping names.
+    fn variant(
+        &self,
+        entries: &'de [(Key, Node)],
+        variants: Names,
+    ) -> Result<Variant<'de, 'p>, Error> {
+        let mut chosen: Option<&'de (Key, Node)> = None;
+        let mut stranger: Option<&'de (Key, Node)> = None;
+        for entry in entries {
+            let (key, node) = entry;
+            if !variants.contains(&&*key.text) {
+                if stranger.is_some() || chosen.is_some() {
+                    self.context.ignore(&self.path.key(&key.text), key, variants);
+                }
+                stranger = stranger.or(Some(entry));
+            } else if node.value == Value::Null || self.context.is_pruned(node) {
+            } else if let Some((first, _)) = chosen {
+                let message = format!(
+                    "only one of the alternatives may be set, and `{}` is already",
+                    first.text
+                );
+                return Err(Error::custom(message).placed(|| self.key_place(key, node)));
+            } else {
+                chosen = Some(entry);
+                if let Some((key, _)) = stranger {
+                    self.context.ignore(&self.path.key(&key.text), key, variants);
+                }
+            }
+        }
+        match (chosen, stranger) {
+            (Some((key, node)), _) => {
+                Ok(Variant { name: &key.text, content: Ok((key, node, self.path, self.context)) })
+            }
+            (None, Some((key, node))) => {
+                Err(Error::unknown_variant(&key.text, variants)
+                    .placed(|| self.key_place(key, node)))
+            }
+            (None, None) => {
+                let message = format!("{} must be set", one_of(variants));
+                Err(Error::custom(message).placed(|| self.place()))
+            }
+        }
+    }
+
+    fn key_place(&self, key: &Key, node: &Node) -> Place {
+        Place { path: self.path.key(&key.text).to_string(), at: key.span, node }
+    }
+}
+
+/// What `null` means as the value of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    /// The same as leaving the field out.
+    Absent,
+    /// A value of its own.
+    Kept,
+}
+
+struct Entries<'de, 'p> {
+    rest: std::slice::Iter<'de, (Key, Node)>,
+    path: &'p Field<'p>,
+    context: &'p Context,
+    fields: Names,
+    nulls: Nulls,
+    value: Option<&'de (Key, Node)>,
+    /// The key that was handed out while its value was not.
+    at_key: &'p Cell<Option<(&'de Key, &'de Node)>>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de, '_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        self.at_key.set(None);
+        for entry in self.rest.by_ref() {
+            let (key, node) = entry;
+            let absent = self.nulls == Nulls::Absent
+                && node.value == Value::Null
+                && self.fields.contains(&&*key.text);
+            if absent || self.context.is_pruned(node) {
+                continue;
+            }
+            self.at_key.set(Some((key, node)));
+            self.value = Some(entry);
+            return seed.deserialize(KeyDeserializer { key: &key.text }).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
+        let Some((key, node)) = self.value.take() else {
+            return Err(Error::custom("a value was asked for before its key"));
+        };
+        let path = self.path.key(&key.text);
+        let value = seed.deserialize(NodeDeserializer {
+            node,
+            path: &path,
+            context: self.context,
+            key: Some((key, self.fields)),
+        })?;
+        self.at_key.set(None);
+        Ok(value)
+    }
+}
+
+struct Items<'de, 'p> {
+    rest: std::iter::Enumerate<std::slice::Iter<'de, Node>>,
+    path: &'p Field<'p>,
+    context: &'p Context,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de, '_> {
+    type Error = Error;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        for (index, node) in self.rest.by_ref() {
+            if !self.context.is_pruned(node) {
+                let path = self.path.index(index);
+                return seed
+                    .deserialize(NodeDeserializer::new(node, &path, self.context))
+                    .map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+/// A key: a string, or a number where the map has numbers as keys.
+struct KeyDeserializer<'de> {
+    key: &'de str,
+}
+
+impl<'de> KeyDeserializer<'de> {
+    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match scalar::plain(self.key) {
+            Value::Int(value) => visit_integer(value, visitor),
+            _ => Err(Error::invalid_type(Unexpected::Str(self.key), &visitor)),
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for KeyDeserializer<'de> {
+    type Error = Error;
+
+    forward!(number: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(self.key)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: Names,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_enum(BorrowedStrDeserializer::<Error>::new(self.key))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i128 u128 f32 f64 char str string bytes byte_buf option unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// A variant: its name, and its value or the place of a name without one.
+struct Variant<'de, 'p> {
+    name: &'de str,
+    content: Result<(&'de Key, &'de Node, &'p Field<'p>, &'p Context), Place>,
+}
+
+impl<'de, 'p> EnumAccess<'de> for Variant<'de, 'p> {
+    type Error = Error;
+    type Variant = Variant<'de, 'p>;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Variant<'de, 'p>), Error> {
+        let name: StrDeserializer<'_, Error> = self.name.into_deserializer();
+        Ok((seed.deserialize(name)?, self))
+    }
+}
+
+impl<'de> Variant<'de, '_> {
+    fn with<T>(
+        self,
+        visit: impl FnOnce(NodeDeserializer<'de, '_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match self.content {
+            Ok((key, node, path, context)) => {
+                let path = path.key(&key.text);
+                visit(NodeDeserializer::new(node, &path, context))
+            }
+            Err(place) => {
+                let name = self.name;
+                let error = Error::custom(format_args!("`{name}` needs a value"));
+                Err(error
+                    .placed(|| place)
+                    .or_help(|| Some(format!("write it as a mapping: `{name}: …`"))))
+            }
+        }
+    }
+}
+
+impl<'de> VariantAccess<'de> for Variant<'de, '_> {
+    type Error = Error;
+
+    fn unit_variant(self) -> Result<(), Error> {
+        match self.content {
+            Ok(_) => self.with(|node| serde::Deserialize::deserialize(node)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Error> {
+        self.with(|node| seed.deserialize(node))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Error> {
+        self.with(|node| node.deserialize_seq(visitor))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, fields: Names, visitor: V) -> Result<V::Value, Error> {
+        self.with(|node| node.deserialize_struct("", fields, visitor))
+    }
+}

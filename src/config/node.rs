@@ -1,0 +1,125 @@
+//! The located tree: YAML values that know where they stand in their file.
+
+use super::field::Step;
+use crate::diag::Position;
+
+/// A range of a file; `end` is exclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First character.
+    pub start: Position,
+    /// One past the last character.
+    pub end: Position,
+}
+
+/// A value and its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where the value stands. For a block collection: from its first to its last child.
+    pub span: Extent,
+    /// The value.
+    pub value: Value,
+}
+
+/// A YAML value, read as Kubernetes tooling reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`, `~` or nothing.
+    Null,
+    /// `true`, `yes`, `on` and their kin.
+    Bool(bool),
+    /// A whole number that fits 64 bits.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    String(Box<str>),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// Keys and values in the order of the file; no key occurs twice.
+    Mapping(Vec<(Key, Node)>),
+}
+
+/// A key of a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key as a string, also where it was written as a number.
+    pub text: Box<str>,
+    /// Where it stands.
+    pub span: Extent,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'t> {
+    /// The value itself, with its key when it is in a mapping.
+    Value(Option<&'t Key>, &'t Node),
+    /// The nearest value above, because the path ends there.
+    Ancestor(Option<&'t Key>, &'t Node),
+}
+
+impl Node {
+    /// The value of a key, when this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|(_, node)| node)
+    }
+
+    /// The key and value of a key, when this is a mapping that has it.
+    pub fn entry(&self, key: &str) -> Option<(&Key, &Node)> {
+        match &self.value {
+            Value::Mapping(entries) => {
+                entries.iter().find(|(k, _)| &*k.text == key).map(|(k, node)| (k, node))
+            }
+            _ => None,
+        }
+    }
+
+    /// The text, when this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Follows a path as far as it leads.
+    pub fn find(&self, steps: &[Step<'_>]) -> Found<'_> {
+        let (mut key, mut node) = (None, self);
+        for step in steps {
+            let next = match (step, &node.value) {
+                (Step::Document, _) => Some((key, node)),
+                (Step::Key(name), _) => node.entry(name).map(|(k, n)| (Some(k), n)),
+                (Step::Index(index), Value::Sequence(items)) => {
+                    items.get(*index).map(|item| (None, item))
+                }
+                (Step::Index(_), _) => None,
+            };
+            match next {
+                Some(found) => (key, node) = found,
+                None => return Found::Ancestor(key, node),
+            }
+        }
+        Found::Value(key, node)
+    }
+
+    /// The part of the value that a finding should point at: all of it when it is on one
+    /// line, else its first key or character, so that an excerpt stays one line.
+    pub fn focus(&self) -> Extent {
+        if self.span.start.line == self.span.end.line {
+            return self.span;
+        }
+        match &self.value {
+            // The keys of a merged mapping may stand elsewhere.
+            Value::Mapping(entries) => match entries.first() {
+                Some((key, _)) if key.span.start == self.span.start => key.span,
+                _ => point(self.span.start),
+            },
+            _ => point(self.span.start),
+        }
+    }
+}
+
+/// One character at a place.
+pub(super) fn point(start: Position) -> Extent {
+    Extent { start, end: Position { line: start.line, column: start.column.saturating_add(1) } }
+}
