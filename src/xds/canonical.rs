@@ -9,7 +9,7 @@
 //! cannot contain a map costs one encoding and one table look-up.
 
 use super::Resource;
-use super::descriptors::{pool, type_name};
+use super::descriptors::{reaching, type_name};
 use super::wire::{self, Malformed, Raw, any_parts};
 use bytes::Bytes;
 use prost::{Message, Name};
@@ -79,35 +79,10 @@ enum Step {
 
 impl Plans {
     fn compile(reach: Reach) -> Plans {
-        let all: Vec<MessageDescriptor> = pool().all_messages().collect();
-        let mut users: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut marked = vec![false; all.len()];
-        let mut queue = Vec::new();
-        for (index, message) in all.iter().enumerate() {
-            if reach == Reach::MapsInAny && message.full_name() == ANY {
-                marked[index] = true;
-                queue.push(index);
-            }
-            for field in message.fields() {
-                if field.is_map() && !std::mem::replace(&mut marked[index], true) {
-                    queue.push(index);
-                }
-                if let Kind::Message(below) = field.kind() {
-                    users.entry(below.full_name().to_owned()).or_default().push(index);
-                }
-            }
-        }
-        // Whoever holds a message that may contain a map may contain one too.
-        while let Some(index) = queue.pop() {
-            for user in users.get(all[index].full_name()).into_iter().flatten() {
-                if !std::mem::replace(&mut marked[*user], true) {
-                    queue.push(*user);
-                }
-            }
-        }
-
-        let kept: Vec<&MessageDescriptor> =
-            all.iter().zip(&marked).filter_map(|(m, marked)| marked.then_some(m)).collect();
+        let kept = reaching(|message| {
+            let any = reach == Reach::MapsInAny && message.full_name() == ANY;
+            any || message.fields().any(|field| field.is_map())
+        });
         let by_name: HashMap<String, usize> =
             kept.iter().enumerate().map(|(i, m)| (m.full_name().to_owned(), i)).collect();
         let plans = kept.iter().map(|message| Plan::of(message, &by_name)).collect();

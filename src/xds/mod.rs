@@ -1,7 +1,9 @@
-//! Wire vocabulary: type URLs, resources, protobuf types, and the two ways of turning them into
-//! something comparable (canonical bytes) and something readable (JSON).
+//! Wire vocabulary: type URLs, resources, protobuf types, the two ways of turning them into
+//! something comparable (canonical bytes) and something readable (JSON), and what Envoy demands of
+//! them before it looks at their meaning (constraints).
 
 pub mod canonical;
+pub mod constraints;
 pub mod descriptors;
 mod extra;
 pub mod json;

@@ -88,6 +88,9 @@ pub use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 pub use envoy_types::pb::envoy::service::status::v3 as status;
 pub use envoy_types::pb::google::rpc;
 
+// The rules that annotate Envoy's API, for the constraints module.
+pub use envoy_types::pb::validate;
+
 // Well-known types.
 pub use envoy_types::pb::google::protobuf;
 pub use envoy_types::pb::google::protobuf::{

@@ -70,6 +70,40 @@ pub(super) fn varint(bytes: &[u8], at: usize) -> Result<(u64, usize), Malformed>
     Err(Malformed)
 }
 
+/// How a scalar is written, which a packed list does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalar {
+    /// As a varint.
+    Varint,
+    /// In four bytes.
+    Fixed32,
+    /// In eight bytes.
+    Fixed64,
+}
+
+/// The items of the packed list that lies at `place`.
+pub(super) fn packed(
+    bytes: &[u8],
+    place: Range<usize>,
+    scalar: Scalar,
+) -> Result<Vec<Raw>, Malformed> {
+    let bytes = bytes.get(..place.end).ok_or(Malformed)?;
+    let mut items = Vec::new();
+    let mut at = place.start;
+    while at < place.end {
+        items.push(match scalar {
+            Scalar::Varint => {
+                let (value, end) = varint(bytes, at)?;
+                at = end;
+                Raw::Varint(value)
+            }
+            Scalar::Fixed32 => Raw::Fixed32(u32::from_le_bytes(take(bytes, &mut at)?)),
+            Scalar::Fixed64 => Raw::Fixed64(u64::from_le_bytes(take(bytes, &mut at)?)),
+        });
+    }
+    Ok(items)
+}
+
 /// Where the type URL and the value of an encoded `Any` lie; an absent one is an empty range.
 pub(super) fn any_parts(any: &[u8]) -> Result<(Range<usize>, Range<usize>), Malformed> {
     let (mut type_url, mut value) = (0..0, 0..0);
@@ -116,6 +150,15 @@ mod tests {
             (4, Raw::Fixed64(2)),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_packed_list_is_cut_into_its_items() {
+        let bytes = [0x0a, 3, 0x96, 0x01, 0x05];
+        let items = packed(&bytes, 2..5, Scalar::Varint);
+        assert_eq!(items, Ok(vec![Raw::Varint(150), Raw::Varint(5)]));
+        assert_eq!(packed(&bytes, 2..3, Scalar::Varint), Err(Malformed));
+        assert_eq!(packed(&bytes, 2..5, Scalar::Fixed32), Err(Malformed));
     }
 
     #[test]
