@@ -4,9 +4,13 @@
 //! only the [`View`] of a proxy, so proxies with equal views share its encoded resources; an *own*
 //! generator also reads the proxy's addresses.
 
+pub mod filters;
+mod matching;
 mod names;
 mod output;
 mod scope;
+#[cfg(test)]
+mod test_support;
 mod view;
 
 pub use names::{Direction, parse_cluster};

@@ -41,6 +41,7 @@ pub use envoy_types::pb::envoy::extensions::filters::http::cors::v3 as cors;
 pub use envoy_types::pb::envoy::extensions::filters::http::dynamic_forward_proxy::v3 as dfp_filter;
 pub use envoy_types::pb::envoy::extensions::filters::http::fault::v3 as fault;
 pub use envoy_types::pb::envoy::extensions::filters::http::grpc_stats::v3 as grpc_stats;
+pub use envoy_types::pb::envoy::extensions::filters::http::grpc_web::v3 as grpc_web;
 pub use envoy_types::pb::envoy::extensions::filters::http::router::v3 as router;
 pub use envoy_types::pb::envoy::extensions::filters::http::set_filter_state::v3 as http_set_filter_state;
 

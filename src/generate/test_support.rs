@@ -1,0 +1,167 @@
+//! Small model values for tests of generators. A builder gives the smallest value that makes
+//! sense; a test changes what it is about with `..builder()`.
+
+// Not every helper is used while generators are still being added.
+#![allow(dead_code)]
+
+use crate::diag::Span;
+use crate::model::{
+    Address, Destination, Headers, Hostname, HttpAction, HttpMatch, HttpRule, Labels, Location,
+    ObjectName, Origin, Protocol, Resolution, Service, ServicePort, Snapshot, StringMatch,
+    VirtualService, Visibility, WeightedDestination,
+};
+use crate::model::{GatewayRef, Namespace};
+use crate::proxy::{Interception, IpMode, Options, Role};
+use crate::xds::pb::{Any, Message};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::View;
+
+/// Unpacks an `Any`.
+pub fn decode<M: Message + Default>(packed: &Any) -> M {
+    M::decode(packed.value.as_slice()).expect("generators pack what they name")
+}
+
+/// A place that no test looks at.
+pub fn span() -> Span {
+    Span::point(Arc::from("test.yaml"), 1, 1)
+}
+
+/// A document of this kind.
+pub fn origin(kind: &'static str, namespace: &str, name: &str) -> Origin {
+    Origin { kind, name: ObjectName::new(namespace, name), created: 0, span: span() }
+}
+
+/// A destination without port and subset.
+pub fn destination(host: &str) -> Destination {
+    Destination { host: Hostname::from(host), subset: Arc::from(""), port: None, span: span() }
+}
+
+/// A destination with a weight.
+pub fn weighted(host: &str, weight: u32) -> WeightedDestination {
+    WeightedDestination { destination: destination(host), weight, headers: Headers::default() }
+}
+
+/// A rule without matches that sends everything to `backend.default.svc.cluster.local`.
+pub fn http_rule() -> HttpRule {
+    HttpRule {
+        name: String::new(),
+        matches: Vec::new(),
+        action: HttpAction::Route(vec![weighted("backend.default.svc.cluster.local", 0)]),
+        rewrite: None,
+        timeout: None,
+        retries: None,
+        fault: None,
+        mirrors: Vec::new(),
+        cors: None,
+        headers: Headers::default(),
+        span: span(),
+    }
+}
+
+/// A rule that sends everything to one host.
+pub fn rule_to(host: &str) -> HttpRule {
+    HttpRule { action: HttpAction::Route(vec![weighted(host, 0)]), ..http_rule() }
+}
+
+/// A match without conditions.
+pub fn http_match() -> HttpMatch {
+    HttpMatch {
+        name: String::new(),
+        uri: None,
+        ignore_uri_case: false,
+        scheme: None,
+        method: None,
+        authority: None,
+        headers: BTreeMap::new(),
+        without_headers: BTreeMap::new(),
+        query_params: BTreeMap::new(),
+        port: None,
+        source_labels: Labels::default(),
+        source_namespace: None,
+        gateways: Vec::new(),
+        stat_prefix: String::new(),
+        span: span(),
+    }
+}
+
+/// A match of one exact path.
+pub fn path(path: &str) -> HttpMatch {
+    HttpMatch { uri: Some(StringMatch::Exact(path.to_owned())), ..http_match() }
+}
+
+/// A match of a path prefix.
+pub fn prefix(prefix: &str) -> HttpMatch {
+    HttpMatch { uri: Some(StringMatch::Prefix(prefix.to_owned())), ..http_match() }
+}
+
+/// A public VirtualService of the mesh in namespace `default`.
+pub fn virtual_service(name: &str, hosts: &[&str], http: Vec<HttpRule>) -> VirtualService {
+    VirtualService {
+        origin: origin("VirtualService", "default", name),
+        hosts: hosts.iter().map(|&h| Hostname::from(h)).collect(),
+        gateways: vec![GatewayRef::Mesh],
+        visibility: Visibility::Public,
+        http,
+        tls: Vec::new(),
+        tcp: Vec::new(),
+    }
+}
+
+/// A service port.
+pub fn port(number: u16, protocol: Protocol) -> ServicePort {
+    ServicePort {
+        number,
+        name: Arc::from(format!("p{number}")),
+        protocol,
+        target_port: None,
+        span: span(),
+    }
+}
+
+/// A public service of namespace `default` without endpoints and addresses.
+pub fn service(host: &str, ports: &[(u16, Protocol)]) -> Service {
+    Service {
+        hostname: Hostname::from(host),
+        namespace: Namespace::from("default"),
+        origin: origin("ServiceEntry", "default", host),
+        labels: Labels::default(),
+        ports: ports.iter().map(|&(number, protocol)| port(number, protocol)).collect(),
+        addresses: Vec::<Address>::new(),
+        resolution: Resolution::Static,
+        location: Location::MeshInternal,
+        visibility: Visibility::Public,
+        subject_alt_names: Vec::new(),
+        endpoints: Vec::new(),
+    }
+}
+
+/// A snapshot of these services and rules with the mesh's defaults.
+pub fn snapshot(services: Vec<Service>, rules: Vec<VirtualService>) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.services = services;
+    snapshot.virtual_services = rules;
+    snapshot.indexed()
+}
+
+/// A sidecar of namespace `default` with captured traffic.
+pub fn sidecar() -> View {
+    View {
+        role: Role::Sidecar,
+        namespace: Namespace::from("default"),
+        labels: Labels::default(),
+        domain: Arc::from("default.svc.cluster.local"),
+        ip_mode: IpMode::V4,
+        interception: Interception::Redirect,
+        locality: crate::model::Locality::default(),
+        network: Arc::from(""),
+        gateway_ports: BTreeMap::new(),
+        options: Options::default(),
+    }
+}
+
+/// An edge proxy of namespace `default`.
+pub fn router() -> View {
+    View { role: Role::Router, interception: Interception::None, ..sidecar() }
+}
