@@ -29,7 +29,7 @@ pub mod ads;
 pub mod compile;
 pub mod config;
 pub mod generate;
-// pub mod kinds; follows with config.
+pub mod kinds;
 pub mod model;
 pub mod proxy;
 

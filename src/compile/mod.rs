@@ -1,1 +1,90 @@
-//! To be written.
+//! Documents -> an immutable [`Snapshot`]: what all of them mean together.
+//!
+//! [`compile`] lowers every document, sorts by Istio's precedence, merges what speaks about one
+//! thing, and checks what documents say about each other. It is total: what dangles is a finding,
+//! never a failure.
+
+mod delegates;
+mod destination_rules;
+mod labels;
+mod references;
+mod services;
+
+use crate::config::Header;
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::kinds::{Draft, Lower};
+use crate::model::{MeshSettings, Origin, Secret, SecretKey, Snapshot};
+use std::collections::BTreeMap;
+
+/// Everything that a snapshot is made of.
+pub struct Input<'a> {
+    /// Accepted documents, in any order.
+    pub documents: Vec<(&'a Header, &'a dyn Lower)>,
+    /// Mesh-wide settings.
+    pub mesh: MeshSettings,
+    /// Secrets from directories.
+    pub directory_secrets: Vec<(SecretKey, Secret)>,
+}
+
+/// Compiles. The order of the inputs does not matter.
+pub fn compile(input: Input<'_>) -> (Snapshot, Vec<Diagnostic>) {
+    let mut diags = Diagnostics::new();
+    let mut draft = Draft::default();
+    for (header, document) in &input.documents {
+        document.lower(header, &input.mesh, &mut draft);
+    }
+    let Draft {
+        service_entries,
+        workloads,
+        virtual_services,
+        destination_rules,
+        gateways,
+        sidecars,
+        secrets,
+    } = draft;
+    let workloads =
+        workloads.into_iter().map(|w| (w.origin.name.clone(), w)).collect::<BTreeMap<_, _>>();
+    let services = services::build(service_entries, &workloads, &input.mesh, &mut diags);
+    let virtual_services = sorted(virtual_services, |v| &v.origin);
+    let mut snapshot = Snapshot {
+        services,
+        virtual_services: delegates::merge(virtual_services, &mut diags),
+        destination_rules: destination_rules::merge(destination_rules, &input.mesh, &mut diags),
+        gateways: sorted(gateways, |g| &g.origin),
+        sidecars: sorted(sidecars, |s| &s.origin),
+        workloads,
+        // A document beats a directory only in its own namespace, so both stay.
+        secrets: input.directory_secrets.into_iter().chain(secrets).collect(),
+        mesh: input.mesh,
+        ..Snapshot::default()
+    };
+    snapshot.proxy_label_keys = labels::asked_of_proxies(&snapshot);
+    let snapshot = snapshot.indexed();
+    references::check(&snapshot, &mut diags);
+    root_namespace(&snapshot, &mut diags);
+    (snapshot, diags.into_sorted())
+}
+
+fn sorted<T>(mut list: Vec<T>, origin: impl Fn(&T) -> &Origin) -> Vec<T> {
+    list.sort_by(|a, b| Origin::precedence(origin(a), origin(b)));
+    list
+}
+
+/// Selectors of Sidecars in the root namespace reach only workloads of that namespace, which
+/// surprises people who mean the whole mesh.
+fn root_namespace(snapshot: &Snapshot, diags: &mut Diagnostics) {
+    let root = &snapshot.mesh.root_namespace;
+    let with_selector = snapshot
+        .sidecars
+        .iter()
+        .filter(|s| s.origin.name.namespace == *root && s.selector.is_some());
+    for sidecar in with_selector {
+        diags.push(sidecar.origin.diagnostic(
+            Code::NoEffect,
+            format!(
+                "a Sidecar with a workloadSelector in the root namespace '{root}' applies only to \
+                 workloads of that namespace"
+            ),
+        ));
+    }
+}

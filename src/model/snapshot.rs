@@ -29,12 +29,13 @@ pub struct Snapshot {
     /// Label keys that some selector or match asks a proxy for. Other labels of a proxy cannot
     /// change what it gets, so proxies that differ only in those share their resources.
     pub proxy_label_keys: BTreeSet<String>,
-    index: Index,
+    /// Lookup tables over the lists; empty until [`Snapshot::indexed`].
+    pub(crate) index: Index,
 }
 
 /// Derived from the lists; rebuilt by [`Snapshot::indexed`].
 #[derive(Debug, Default)]
-struct Index {
+pub(crate) struct Index {
     by_host: HashMap<Hostname, Vec<usize>>,
     /// Services that have an endpoint at this address.
     by_address: HashMap<IpAddr, Vec<usize>>,
@@ -89,6 +90,16 @@ impl Snapshot {
     pub fn secret(&self, namespace: &Namespace, name: &str) -> Option<&Secret> {
         let key = |namespace| SecretKey { namespace, name: name.into() };
         self.secrets.get(&key(Some(namespace.clone()))).or_else(|| self.secrets.get(&key(None)))
+    }
+
+    /// The secret with the certificate authorities that a document of this namespace means by
+    /// `name`: `<name>-cacert` when there is one, else the CA part of `name` itself (Istio reads
+    /// both).
+    pub fn ca_secret(&self, namespace: &Namespace, name: &str) -> Option<&Secret> {
+        [format!("{name}-cacert").as_str(), name]
+            .into_iter()
+            .filter_map(|name| self.secret(namespace, name))
+            .find(|secret| secret.ca.is_some())
     }
 }
 
