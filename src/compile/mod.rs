@@ -6,9 +6,12 @@
 
 mod delegates;
 mod destination_rules;
+mod documents;
 mod labels;
 mod references;
 mod services;
+
+pub use documents::{DecodeFn, Decoded, DocumentSet, Entry, Identity};
 
 use crate::config::Header;
 use crate::diag::{Code, Diagnostic, Diagnostics};
