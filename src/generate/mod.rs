@@ -5,6 +5,7 @@
 //! generator also reads the proxy's addresses.
 
 pub mod filters;
+mod gateway;
 mod matching;
 mod names;
 mod output;

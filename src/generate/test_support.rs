@@ -6,8 +6,9 @@
 
 use crate::diag::Span;
 use crate::model::{
-    Address, Destination, Headers, Hostname, HttpAction, HttpMatch, HttpRule, Labels, Location,
-    ObjectName, Origin, Protocol, Resolution, Service, ServicePort, Snapshot, StringMatch,
+    Address, CaSource, CertificateSource, Destination, Gateway, Headers, Hostname, HttpAction,
+    HttpMatch, HttpRule, Labels, Location, ObjectName, Origin, Protocol, Resolution, Server,
+    ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Snapshot, StringMatch,
     VirtualService, Visibility, WeightedDestination,
 };
 use crate::model::{GatewayRef, Namespace};
@@ -164,4 +165,71 @@ pub fn sidecar() -> View {
 /// An edge proxy of namespace `default`.
 pub fn router() -> View {
     View { role: Role::Router, interception: Interception::None, ..sidecar() }
+}
+
+/// A place told apart by its line.
+pub fn line(number: u32) -> Span {
+    Span::point(Arc::from("test.yaml"), number, 1)
+}
+
+/// A Gateway that every router runs.
+pub fn gateway(namespace: &str, name: &str, servers: impl IntoIterator<Item = Server>) -> Gateway {
+    Gateway {
+        origin: origin("Gateway", namespace, name),
+        selector: None,
+        servers: servers.into_iter().collect(),
+    }
+}
+
+/// A server without TLS settings; hosts may be `namespace/host`. The port is named after the
+/// protocol, the server stands in the line of its port number.
+pub fn server(port: u16, protocol: Protocol, hosts: &[&str]) -> Server {
+    let host = |text: &&str| match text.split_once('/') {
+        Some((namespace, host)) => {
+            ServerHost { namespace: Some(namespace.into()), host: host.into() }
+        }
+        None => ServerHost { namespace: None, host: (*text).into() },
+    };
+    Server {
+        name: String::new(),
+        port,
+        port_name: Arc::from(protocol.as_str().to_ascii_lowercase()),
+        protocol,
+        bind: None,
+        hosts: hosts.iter().map(host).collect(),
+        tls: None,
+        span: line(u32::from(port)),
+    }
+}
+
+/// TLS settings of a server that uses the credential `cert`, where its mode uses any.
+pub fn server_tls(mode: ServerTlsMode) -> ServerTls {
+    let credential: Arc<str> = Arc::from("cert");
+    ServerTls {
+        https_redirect: false,
+        mode,
+        certificates: if mode.terminates() {
+            CertificateSource::Credentials(vec![credential.clone()])
+        } else {
+            CertificateSource::None
+        },
+        ca: if mode.verifies_clients() { CaSource::Credential(credential) } else { CaSource::None },
+        crl_file: None,
+        subject_alt_names: Vec::new(),
+        verify_certificate_spki: Vec::new(),
+        verify_certificate_hash: Vec::new(),
+        min_version: None,
+        max_version: None,
+        cipher_suites: Vec::new(),
+        ecdh_curves: Vec::new(),
+        insecure_skip_verify: false,
+        span: span(),
+    }
+}
+
+/// A snapshot that the closure fills.
+pub fn snapshot_with(fill: impl FnOnce(&mut Snapshot)) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    fill(&mut snapshot);
+    snapshot.indexed()
 }
