@@ -21,8 +21,8 @@ pub use view::View;
 
 use crate::diag::Diagnostic;
 use crate::model::Snapshot;
-use crate::proxy::Proxy;
-use crate::xds::{Resource, ResourceSet, TypeUrl};
+use crate::proxy::{Proxy, Role};
+use crate::xds::{ResourceSet, TypeUrl};
 
 /// One row of the table.
 pub struct Generator {
@@ -45,12 +45,12 @@ pub enum Part {
 /// Every generator, in push order.
 pub const GENERATORS: &[Generator] = &[];
 
-/// What generators made: resources in order, and what is to be said about them.
+/// What generators made, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generated {
-    /// Resources with their types. The first of a name counts.
-    pub resources: Vec<(TypeUrl, Resource)>,
-    /// Findings about what this proxy gets.
+    /// The resources.
+    pub set: ResourceSet,
+    /// Findings about what this proxy gets, sorted.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -67,13 +67,10 @@ pub fn shared(snapshot: &Snapshot, view: &View) -> Generated {
     output.finish()
 }
 
-/// The resources that are the proxy's own.
-pub fn own(snapshot: &Snapshot, view: &View, proxy: &Proxy) -> Generated {
-    if !GENERATORS.iter().any(|g| matches!(g.part, Part::Own(_))) {
-        return Generated::default();
-    }
+/// The shared resources and the proxy's own. Only the types that the own part touches are copied.
+pub fn with_own(shared: &Generated, snapshot: &Snapshot, view: &View, proxy: &Proxy) -> Generated {
     let scope = Scope::new(snapshot, view);
-    let mut output = Output::default();
+    let mut output = Output::onto(shared);
     for generator in GENERATORS {
         match generator.part {
             Part::Shared(_) => {}
@@ -83,23 +80,17 @@ pub fn own(snapshot: &Snapshot, view: &View, proxy: &Proxy) -> Generated {
     output.finish()
 }
 
-/// Everything that one proxy should have.
-pub fn all(snapshot: &Snapshot, proxy: &Proxy) -> (ResourceSet, Vec<Diagnostic>) {
-    let view = View::of(snapshot, proxy);
-    combine([&shared(snapshot, &view), &own(snapshot, &view, proxy)])
+/// Whether proxies of this view have resources of their own, beside the shared ones.
+pub fn has_own(view: &View) -> bool {
+    match view.role {
+        Role::Router => false,
+        Role::Sidecar => true,
+    }
 }
 
-/// Puts parts together; findings are sorted.
-pub fn combine<'a>(
-    parts: impl IntoIterator<Item = &'a Generated>,
-) -> (ResourceSet, Vec<Diagnostic>) {
-    let mut set = ResourceSet::new();
-    let mut diags = crate::diag::Diagnostics::new();
-    for part in parts {
-        for (type_url, resource) in &part.resources {
-            set.insert(*type_url, resource.clone());
-        }
-        diags.extend(part.diagnostics.iter().cloned());
-    }
-    (set, diags.into_sorted())
+/// Everything that one proxy should have.
+pub fn all(snapshot: &Snapshot, proxy: &Proxy) -> Generated {
+    let view = View::of(snapshot, proxy);
+    let shared = shared(snapshot, &view);
+    if has_own(&view) { with_own(&shared, snapshot, &view, proxy) } else { shared }
 }

@@ -72,10 +72,11 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// What one proxy should have, all types. Names are unique and sorted within a type.
+/// What one proxy should have, all types. Names are unique and sorted within a type. Cloning is
+/// cheap: a type's resources are shared until one of the copies gets another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResourceSet {
-    by_type: BTreeMap<TypeUrl, BTreeMap<Arc<str>, Resource>>,
+    by_type: BTreeMap<TypeUrl, Arc<BTreeMap<Arc<str>, Resource>>>,
 }
 
 impl ResourceSet {
@@ -86,7 +87,7 @@ impl ResourceSet {
 
     /// Adds a resource. The first of a name stays; returns whether it was added.
     pub fn insert(&mut self, type_url: TypeUrl, resource: Resource) -> bool {
-        let of_type = self.by_type.entry(type_url).or_default();
+        let of_type = Arc::make_mut(self.by_type.entry(type_url).or_default());
         if of_type.contains_key(&resource.name) {
             return false;
         }
@@ -97,7 +98,7 @@ impl ResourceSet {
     /// The resources of one type, sorted by name.
     pub fn of_type(&self, type_url: TypeUrl) -> impl ExactSizeIterator<Item = &Resource> {
         static NONE: BTreeMap<Arc<str>, Resource> = BTreeMap::new();
-        self.by_type.get(&type_url).unwrap_or(&NONE).values()
+        self.by_type.get(&type_url).map_or(&NONE, |of_type| of_type).values()
     }
 
     /// One resource.
@@ -107,12 +108,12 @@ impl ResourceSet {
 
     /// How many resources there are of one type.
     pub fn len(&self, type_url: TypeUrl) -> usize {
-        self.by_type.get(&type_url).map_or(0, BTreeMap::len)
+        self.by_type.get(&type_url).map_or(0, |of_type| of_type.len())
     }
 
     /// Whether there are no resources at all.
     pub fn is_empty(&self) -> bool {
-        self.by_type.values().all(BTreeMap::is_empty)
+        self.by_type.values().all(|of_type| of_type.is_empty())
     }
 }
 
