@@ -3,9 +3,9 @@
 use super::node::{Extent, Node, Value, point};
 use super::recover::{self, PartialIdentity};
 use super::source::SourceFile;
-use super::split::{Chunk, lines, split};
+use super::split::{Chunk, split};
 use super::yaml::{self, Problem};
-use crate::diag::{Code, Diagnostic, Excerpt, Position, Span};
+use crate::diag::{Code, Diagnostic, Excerpt, Position, Span, lines};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;

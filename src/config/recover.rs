@@ -1,7 +1,7 @@
 //! Which document was this? A tolerant look at the text of a document that cannot be parsed, so
 //! that the last good version of the right one can be kept.
 
-use super::split::lines;
+use crate::diag::lines;
 
 /// As much of a document's identity as its text still tells; `None` is "could be anything".
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,6 +4,8 @@
 //! or a quoted string: that is YAML's own rule, so cutting there never changes what a valid
 //! file means. `...` ends a document too.
 
+use crate::diag::{lines, without_mark};
+
 /// The text of one document and where it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chunk<'t> {
@@ -15,7 +17,7 @@ pub(super) struct Chunk<'t> {
 
 /// Cuts the text; the chunks in order make up the whole text without a byte order mark.
 pub(super) fn split(text: &str) -> Vec<Chunk<'_>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = without_mark(text);
     let mut chunks = Vec::new();
     let (mut start, mut start_line) = (0, 1);
     // What the current chunk holds so far: nothing but comments and directives, or more.
@@ -78,25 +80,6 @@ fn kind_of(line: &str) -> LineKind {
             Some(_) => LineKind::Content,
         },
     }
-}
-
-/// Lines with their breaks. YAML breaks lines at `\n`, `\r\n` and a lone `\r`.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let bytes = rest.as_bytes();
-        let end = match bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
-            None => bytes.len(),
-            Some(at) if bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n') => at + 2,
-            Some(at) => at + 1,
-        };
-        let (line, after) = rest.split_at(end);
-        rest = after;
-        Some(line)
-    })
 }
 
 #[cfg(test)]

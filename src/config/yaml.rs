@@ -5,9 +5,9 @@
 
 use super::node::{Extent, Key, Node, Value, point};
 use super::scalar;
-use super::split::{Chunk, lines};
+use super::split::Chunk;
 use super::syntax;
-use crate::diag::{Code, Position};
+use crate::diag::{Code, Position, lines};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

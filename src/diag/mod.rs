@@ -5,10 +5,12 @@
 //! value; nothing in the core prints or logs.
 
 mod code;
+mod lines;
 mod render;
 
 pub use code::{Code, CodeInfo};
-pub use render::{json, text};
+pub(crate) use lines::{lines, without_mark};
+pub use render::{Color, concise, json, text};
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -267,7 +267,7 @@ fn file_of(states: &[State; 4]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     /// Each document's fate depends on its own history only.
     #[test]
