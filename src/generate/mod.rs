@@ -4,12 +4,14 @@
 //! only the [`View`] of a proxy, so proxies with equal views share its encoded resources; an *own*
 //! generator also reads the proxy's addresses.
 
+mod credentials;
 pub mod filters;
 mod gateway;
 mod matching;
 mod names;
 mod output;
 mod scope;
+mod targets;
 #[cfg(test)]
 mod test_support;
 mod view;

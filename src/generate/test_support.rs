@@ -6,13 +6,13 @@
 
 use crate::diag::Span;
 use crate::model::{
-    Address, CaSource, CertificateSource, Destination, Gateway, Headers, Hostname, HttpAction,
-    HttpMatch, HttpRule, Labels, Location, ObjectName, Origin, Protocol, Resolution, Server,
-    ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Snapshot, StringMatch,
+    Address, CaSource, CertificateSource, Destination, DestinationRule, Endpoint, EndpointAddress,
+    Gateway, GatewayRef, Headers, Health, Hostname, HttpAction, HttpMatch, HttpRule, Labels,
+    Locality, Location, Namespace, ObjectName, Origin, Protocol, Resolution, Server, ServerHost,
+    ServerTls, ServerTlsMode, Service, ServicePort, Snapshot, StringMatch, Subset, TrafficPolicy,
     VirtualService, Visibility, WeightedDestination,
 };
-use crate::model::{GatewayRef, Namespace};
-use crate::proxy::{Interception, IpMode, Options, Role};
+use crate::proxy::{Interception, IpMode, Options, Proxy, Role};
 use crate::xds::pb::{Any, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ pub fn sidecar() -> View {
         domain: Arc::from("default.svc.cluster.local"),
         ip_mode: IpMode::V4,
         interception: Interception::Redirect,
-        locality: crate::model::Locality::default(),
+        locality: Locality::default(),
         network: Arc::from(""),
         gateway_ports: BTreeMap::new(),
         options: Options::default(),
@@ -232,4 +232,67 @@ pub fn snapshot_with(fill: impl FnOnce(&mut Snapshot)) -> Snapshot {
     let mut snapshot = Snapshot::default();
     fill(&mut snapshot);
     snapshot.indexed()
+}
+
+/// The sidecar of [`sidecar`], at this address.
+pub fn proxy_at(address: &str) -> Proxy {
+    let view = sidecar();
+    Proxy {
+        role: view.role,
+        namespace: view.namespace,
+        labels: Labels::default(),
+        addresses: vec![address.parse().expect("an IP address")],
+        domain: view.domain,
+        locality: view.locality,
+        network: view.network,
+        interception: view.interception,
+        options: view.options,
+    }
+}
+
+/// An endpoint of the port `p<number>` at this address (`IP`, `unix://path` or a name), listening
+/// on the port's number.
+pub fn endpoint(address: &str, number: u16) -> Endpoint {
+    let address = match (address.parse(), address.strip_prefix("unix://")) {
+        (Ok(ip), _) => EndpointAddress::Ip(ip),
+        (Err(_), Some(path)) => EndpointAddress::Pipe(Arc::from(path)),
+        (Err(_), None) => EndpointAddress::Hostname(Arc::from(address)),
+    };
+    Endpoint {
+        port_name: Arc::from(format!("p{number}")),
+        port_number: number,
+        target_port: if matches!(address, EndpointAddress::Pipe(_)) { 0 } else { number },
+        address,
+        labels: Labels::default(),
+        locality: Locality::default(),
+        weight: 1,
+        network: Arc::from(""),
+        service_account: Arc::from(""),
+        tls_mode: Arc::from("disabled"),
+        workload: Arc::from("workload"),
+        namespace: Namespace::from("default"),
+        health: Health::Unknown,
+    }
+}
+
+/// A public DestinationRule of namespace `default`.
+pub fn destination_rule(host: &str, policy: TrafficPolicy) -> DestinationRule {
+    DestinationRule {
+        origin: origin("DestinationRule", "default", host),
+        host: Hostname::from(host),
+        visibility: None,
+        selector: None,
+        policy: Some(policy),
+        subsets: Vec::new(),
+    }
+}
+
+/// A subset of the endpoints that have `version: <name>`.
+pub fn subset(name: &str, policy: Option<TrafficPolicy>) -> Subset {
+    Subset {
+        name: Arc::from(name),
+        labels: [("version", name)].into_iter().collect(),
+        policy,
+        span: span(),
+    }
 }
