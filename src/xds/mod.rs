@@ -12,5 +12,5 @@ mod resource;
 mod type_url;
 mod wire;
 
-pub use resource::{Resource, ResourceSet, Version};
+pub use resource::{NotAVersion, Resource, ResourceSet, Version};
 pub use type_url::TypeUrl;

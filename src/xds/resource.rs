@@ -4,6 +4,7 @@ use super::TypeUrl;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -33,6 +34,23 @@ impl Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
+    }
+}
+
+/// The text was not made by [`Version`]'s `Display`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAVersion;
+
+impl FromStr for Version {
+    type Err = NotAVersion;
+
+    /// Reads back what `Display` wrote, as clients return it when they reconnect.
+    fn from_str(text: &str) -> Result<Version, NotAVersion> {
+        let lower_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        if text.len() != 32 || !text.bytes().all(lower_hex) {
+            return Err(NotAVersion);
+        }
+        u128::from_str_radix(text, 16).map(Version).map_err(|_| NotAVersion)
     }
 }
 
@@ -127,6 +145,15 @@ mod tests {
         assert!(set.insert(TypeUrl::Cluster, Resource::new("a", vec![1])));
         assert!(!set.insert(TypeUrl::Cluster, Resource::new("a", vec![2])));
         assert_eq!(set.get(TypeUrl::Cluster, "a").map(|r| r.body.to_vec()), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_version_reads_back_what_it_shows() {
+        let version = Version::of(b"x");
+        assert_eq!(version.to_string().parse(), Ok(version));
+        for other in ["", "1", "+0000000000000000000000000000001", &"A".repeat(32)] {
+            assert_eq!(other.parse::<Version>(), Err(NotAVersion), "{other}");
+        }
     }
 
     #[test]
