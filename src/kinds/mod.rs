@@ -6,7 +6,11 @@
 //! To add a kind: one file with an implementation of [`Kind`], and one line in [`KINDS`].
 
 mod draft;
+mod format_string;
+mod re2;
+mod rules;
 mod unsupported;
+mod values;
 
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
 pub use unsupported::Unsupported;
