@@ -1,5 +1,11 @@
 //! Getting changes to proxies: debounce, the push queue, and the resources of a snapshot.
 
 mod cache;
+mod debounce;
+mod queue;
+mod request;
 
 pub use cache::SnapshotCache;
+pub use debounce::{Batch, DebounceOptions, Debouncer, Verdict, run as debounce};
+pub use queue::{Job, PushQueue};
+pub use request::{Changed, PushRequest, Reason};
