@@ -6,20 +6,18 @@
 //! without a fraction may stand for an integer; `null` for a field of a struct is the same as
 //! leaving it out; an enum with data is a mapping with exactly one of its variants as key.
 
+use super::access::{Entries, Items, Nulls, Variant};
 use super::error::{Error, Place, one_of};
 use super::field::Field;
 use super::node::{Extent, Key, Node, Value};
 use super::scalar;
 use super::suggest::nearest;
-use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
-use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
-};
+use serde::de::{Deserializer, Error as _, Expected, Unexpected, Visitor};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
-type Names = &'static [&'static str];
+/// The names that a struct or enum knows.
+pub(super) type Names = &'static [&'static str];
 
 /// What one run of decoding knows and learns beside the value.
 #[derive(Debug, Default)]
@@ -39,7 +37,7 @@ pub(super) struct Ignored {
 }
 
 impl Context {
-    fn is_pruned(&self, node: &Node) -> bool {
+    pub fn is_pruned(&self, node: &Node) -> bool {
         !self.pruned.is_empty() && self.pruned.contains(&std::ptr::from_ref(node))
     }
 
@@ -65,8 +63,18 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
         NodeDeserializer { node, path, context, key: None }
     }
 
+    pub fn with_key(mut self, key: &'de Key, siblings: Names) -> Self {
+        self.key = Some((key, siblings));
+        self
+    }
+
     fn place(&self) -> Place {
         Place { path: self.path.to_string(), at: self.node.focus(), node: self.node }
+    }
+
+    /// The place of something that is missing in here.
+    fn place_above(&self) -> Place {
+        Place { at: self.node.focus_above(self.key.map(|(key, _)| key)), ..self.place() }
     }
 
     fn placed<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
@@ -104,29 +112,19 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         let at_key = Cell::new(None);
-        let access = Entries {
-            rest: entries.iter(),
-            path: self.path,
-            context: self.context,
-            fields,
-            nulls,
-            value: None,
-            at_key: &at_key,
-        };
+        let access = Entries::new(entries, self.path, self.context, fields, nulls, &at_key);
         visitor.visit_map(access).map_err(|error| match at_key.get() {
             // The visitor objected to a key.
             Some((key, node)) if error.is_missing_field().is_none() => {
                 let path = self.path;
                 error.placed(|| Place { path: path.key(&key.text).to_string(), at: key.span, node })
             }
-            _ => error.placed(|| self.place()),
+            _ => error.placed(|| self.place_above()),
         })
     }
 
     fn sequence<V: Visitor<'de>>(self, items: &'de [Node], visitor: V) -> Result<V::Value, Error> {
-        let access =
-            Items { rest: items.iter().enumerate(), path: self.path, context: self.context };
-        self.placed(visitor.visit_seq(access))
+        self.placed(visitor.visit_seq(Items::new(items, self.path, self.context)))
     }
 
     fn integer<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -163,7 +161,10 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
     }
 }
 
-fn visit_integer<'de, V: Visitor<'de>>(value: i64, visitor: V) -> Result<V::Value, Error> {
+pub(super) fn visit_integer<'de, V: Visitor<'de>>(
+    value: i64,
+    visitor: V,
+) -> Result<V::Value, Error> {
     match u64::try_from(value) {
         Ok(value) => visitor.visit_u64(value),
         Err(_) => visitor.visit_i64(value),
@@ -322,18 +323,21 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
                     self.context.ignore(&self.path.key(&key.text), key, variants);
                 }
                 stranger = stranger.or(Some(entry));
-            } else if node.value == Value::Null || self.context.is_pruned(node) {
-            } else if let Some((first, _)) = chosen {
+                continue;
+            }
+            if node.value == Value::Null || self.context.is_pruned(node) {
+                continue;
+            }
+            if let Some((first, _)) = chosen {
                 let message = format!(
                     "only one of the alternatives may be set, and `{}` is already",
                     first.text
                 );
                 return Err(Error::custom(message).placed(|| self.key_place(key, node)));
-            } else {
-                chosen = Some(entry);
-                if let Some((key, _)) = stranger {
-                    self.context.ignore(&self.path.key(&key.text), key, variants);
-                }
+            }
+            chosen = Some(entry);
+            if let Some((key, _)) = stranger {
+                self.context.ignore(&self.path.key(&key.text), key, variants);
             }
         }
         match (chosen, stranger) {
@@ -346,210 +350,12 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
             }
             (None, None) => {
                 let message = format!("{} must be set", one_of(variants));
-                Err(Error::custom(message).placed(|| self.place()))
+                Err(Error::custom(message).placed(|| self.place_above()))
             }
         }
     }
 
     fn key_place(&self, key: &Key, node: &Node) -> Place {
         Place { path: self.path.key(&key.text).to_string(), at: key.span, node }
-    }
-}
-
-/// What `null` means as the value of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nulls {
-    /// The same as leaving the field out.
-    Absent,
-    /// A value of its own.
-    Kept,
-}
-
-struct Entries<'de, 'p> {
-    rest: std::slice::Iter<'de, (Key, Node)>,
-    path: &'p Field<'p>,
-    context: &'p Context,
-    fields: Names,
-    nulls: Nulls,
-    value: Option<&'de (Key, Node)>,
-    /// The key that was handed out while its value was not.
-    at_key: &'p Cell<Option<(&'de Key, &'de Node)>>,
-}
-
-impl<'de> MapAccess<'de> for Entries<'de, '_> {
-    type Error = Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Error> {
-        self.at_key.set(None);
-        for entry in self.rest.by_ref() {
-            let (key, node) = entry;
-            let absent = self.nulls == Nulls::Absent
-                && node.value == Value::Null
-                && self.fields.contains(&&*key.text);
-            if absent || self.context.is_pruned(node) {
-                continue;
-            }
-            self.at_key.set(Some((key, node)));
-            self.value = Some(entry);
-            return seed.deserialize(KeyDeserializer { key: &key.text }).map(Some);
-        }
-        Ok(None)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
-        let Some((key, node)) = self.value.take() else {
-            return Err(Error::custom("a value was asked for before its key"));
-        };
-        let path = self.path.key(&key.text);
-        let value = seed.deserialize(NodeDeserializer {
-            node,
-            path: &path,
-            context: self.context,
-            key: Some((key, self.fields)),
-        })?;
-        self.at_key.set(None);
-        Ok(value)
-    }
-}
-
-struct Items<'de, 'p> {
-    rest: std::iter::Enumerate<std::slice::Iter<'de, Node>>,
-    path: &'p Field<'p>,
-    context: &'p Context,
-}
-
-impl<'de> SeqAccess<'de> for Items<'de, '_> {
-    type Error = Error;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Error> {
-        for (index, node) in self.rest.by_ref() {
-            if !self.context.is_pruned(node) {
-                let path = self.path.index(index);
-                return seed
-                    .deserialize(NodeDeserializer::new(node, &path, self.context))
-                    .map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.rest.len())
-    }
-}
-
-/// A key: a string, or a number where the map has numbers as keys.
-struct KeyDeserializer<'de> {
-    key: &'de str,
-}
-
-impl<'de> KeyDeserializer<'de> {
-    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match scalar::plain(self.key) {
-            Value::Int(value) => visit_integer(value, visitor),
-            _ => Err(Error::invalid_type(Unexpected::Str(self.key), &visitor)),
-        }
-    }
-}
-
-impl<'de> Deserializer<'de> for KeyDeserializer<'de> {
-    type Error = Error;
-
-    forward!(number: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_borrowed_str(self.key)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: Names,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_enum(BorrowedStrDeserializer::<Error>::new(self.key))
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i128 u128 f32 f64 char str string bytes byte_buf option unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
-    }
-}
-
-/// A variant: its name, and its value or the place of a name without one.
-struct Variant<'de, 'p> {
-    name: &'de str,
-    content: Result<(&'de Key, &'de Node, &'p Field<'p>, &'p Context), Place>,
-}
-
-impl<'de, 'p> EnumAccess<'de> for Variant<'de, 'p> {
-    type Error = Error;
-    type Variant = Variant<'de, 'p>;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Variant<'de, 'p>), Error> {
-        let name: StrDeserializer<'_, Error> = self.name.into_deserializer();
-        Ok((seed.deserialize(name)?, self))
-    }
-}
-
-impl<'de> Variant<'de, '_> {
-    fn with<T>(
-        self,
-        visit: impl FnOnce(NodeDeserializer<'de, '_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        match self.content {
-            Ok((key, node, path, context)) => {
-                let path = path.key(&key.text);
-                visit(NodeDeserializer::new(node, &path, context))
-            }
-            Err(place) => {
-                let name = self.name;
-                let error = Error::custom(format_args!("`{name}` needs a value"));
-                Err(error
-                    .placed(|| place)
-                    .or_help(|| Some(format!("write it as a mapping: `{name}: …`"))))
-            }
-        }
-    }
-}
-
-impl<'de> VariantAccess<'de> for Variant<'de, '_> {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<(), Error> {
-        match self.content {
-            Ok(_) => self.with(|node| serde::Deserialize::deserialize(node)),
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Error> {
-        self.with(|node| seed.deserialize(node))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Error> {
-        self.with(|node| node.deserialize_seq(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(self, fields: Names, visitor: V) -> Result<V::Value, Error> {
-        self.with(|node| node.deserialize_struct("", fields, visitor))
     }
 }

@@ -92,7 +92,7 @@ impl RawDocument {
             Found::Ancestor(None, node) if std::ptr::eq(node, &self.root) => {
                 self.header.span.clone()
             }
-            Found::Ancestor(key, node) => self.place(key.map_or(node.focus(), |key| key.span)),
+            Found::Ancestor(key, node) => self.place(node.focus_above(key)),
         }
     }
 

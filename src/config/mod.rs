@@ -11,19 +11,24 @@
 //! their serde types out of it with [`decode`], and check rules through [`Findings`]; both
 //! speak in field paths and come out as `file:line:col`.
 
+mod access;
 mod decode;
 mod deserializer;
 mod document;
 mod error;
 mod field;
 mod findings;
+mod header;
 mod node;
+mod problem;
 mod recover;
 mod scalar;
 mod source;
 mod split;
 mod suggest;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod yaml;
 
 pub use decode::decode;

@@ -117,6 +117,15 @@ impl Node {
             _ => point(self.span.start),
         }
     }
+
+    /// Where to point when something is missing in this value: the value, or its key when that
+    /// is on a line of its own.
+    pub fn focus_above(&self, key: Option<&Key>) -> Extent {
+        match key {
+            Some(key) if key.span.start.line != self.span.start.line => key.span,
+            _ => self.focus(),
+        }
+    }
 }
 
 /// One character at a place.

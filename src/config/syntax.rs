@@ -1,7 +1,9 @@
 //! The parser's complaints in words that help someone who edits YAML by hand.
 
-/// Message and help for a complaint of the YAML parser.
-pub(super) fn explain(info: &str) -> (String, Option<&'static str>) {
+use crate::diag::Code;
+
+/// Code, message and help for a complaint of the YAML parser.
+pub(super) fn explain(info: &str) -> (Code, String, Option<&'static str>) {
     const TABLE: &[(&str, &str, Option<&str>)] = &[
         (
             "tabs disallowed",
@@ -90,14 +92,17 @@ pub(super) fn explain(info: &str) -> (String, Option<&'static str>) {
             "the block text after `|` or `>` is not well-formed",
             Some("the text starts on the next line, indented more than its key"),
         ),
-        ("recursion limit", "brackets nest too deep", None),
         ("unprintable character", "the text has a character that YAML does not allow", None),
         ("handle wasn't declared", "the tag uses a handle that no %TAG directive declares", None),
         ("while scanning a directive", "the `%` directive is not well-formed", None),
         ("unexpected eof", "the document ends too early", None),
     ];
-    match TABLE.iter().find(|(part, ..)| info.contains(part)) {
+    if info.contains("recursion limit") {
+        return (Code::YamlLimit, "brackets nest too deep".to_owned(), None);
+    }
+    let (message, help) = match TABLE.iter().find(|(part, ..)| info.contains(part)) {
         Some((_, message, help)) => ((*message).to_owned(), *help),
         None => (format!("not valid YAML: {info}"), None),
-    }
+    };
+    (Code::YamlSyntax, message, help)
 }

@@ -4,11 +4,11 @@
 //! memory: not deep nesting, not aliases that multiply ("billion laughs").
 
 use super::node::{Extent, Key, Node, Value, point};
+use super::problem::{Places, Problem, syntax_error};
 use super::scalar;
 use super::split::Chunk;
-use super::syntax;
-use crate::diag::{Code, Position, lines};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
+use crate::diag::{Code, Position};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -22,16 +22,6 @@ pub const MAX_DEPTH: usize = 128;
 /// How much anchors and aliases may copy within one document: one per value, and one more per
 /// 32 bytes of text.
 pub const MAX_ALIAS_WEIGHT: usize = 250_000;
-
-/// Something that keeps a document from being read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
-    pub code: Code,
-    pub at: Extent,
-    pub message: String,
-    pub help: Option<String>,
-    pub related: Option<(Extent, &'static str)>,
-}
 
 /// Parses one document; `None` when there is nothing in it but comments.
 pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
@@ -48,7 +38,7 @@ pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
     for event in Parser::new_from_str(chunk.text) {
         let step = match event {
             Ok((event, span)) => builder.event(event, span),
-            Err(error) => Err(syntax_error(&error, &places)),
+            Err(error) => Err(Box::new(syntax_error(&error, &places))),
         };
         if let Err(problem) = step {
             builder.problems.push(*problem);
@@ -58,69 +48,10 @@ pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
     if builder.problems.is_empty() { Ok(builder.root) } else { Err(builder.problems) }
 }
 
-impl Problem {
-    fn new(code: Code, at: Extent, message: impl Into<String>) -> Problem {
-        Problem { code, at, message: message.into(), help: None, related: None }
-    }
-
-    fn help(mut self, help: impl Into<String>) -> Problem {
-        self.help = Some(help.into());
-        self
-    }
-}
-
 type Step = Result<(), Box<Problem>>;
 
 fn fail(code: Code, at: Extent, message: impl Into<String>) -> Box<Problem> {
     Box::new(Problem::new(code, at, message))
-}
-
-fn syntax_error(error: &ScanError, places: &Places) -> Box<Problem> {
-    let at = point(places.position(*error.marker()));
-    let (message, help) = syntax::explain(error.info());
-    let problem = Problem::new(Code::YamlSyntax, at, message);
-    Box::new(match help {
-        Some(help) => problem.help(help),
-        None => problem,
-    })
-}
-
-/// Turns the parser's positions into positions of the file.
-struct Places {
-    first_line: u32,
-    last: Position,
-}
-
-impl Places {
-    fn new(chunk: Chunk<'_>) -> Places {
-        let mut last = Position { line: chunk.line, column: 1 };
-        for line in lines(chunk.text) {
-            let content = line.trim_end_matches(['\r', '\n']);
-            if content.len() < line.len() {
-                last = Position { line: last.line.saturating_add(1), column: 1 };
-            } else {
-                last.column = column(content.chars().count());
-            }
-        }
-        Places { first_line: chunk.line, last }
-    }
-
-    /// The parser counts one line more when the last one has no break; no finding may point
-    /// there.
-    fn position(&self, marker: Marker) -> Position {
-        let line = u32::try_from(marker.line().saturating_sub(1)).unwrap_or(u32::MAX);
-        let position =
-            Position { line: self.first_line.saturating_add(line), column: column(marker.col()) };
-        position.min(self.last)
-    }
-
-    fn extent(&self, span: Span) -> Extent {
-        Extent { start: self.position(span.start), end: self.position(span.end) }
-    }
-}
-
-fn column(characters: usize) -> u32 {
-    u32::try_from(characters).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 /// A collection that is still open.
