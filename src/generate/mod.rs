@@ -7,9 +7,11 @@
 mod credentials;
 pub mod filters;
 mod gateway;
+mod host_index;
 mod matching;
 mod names;
 mod output;
+mod route;
 mod scope;
 mod targets;
 #[cfg(test)]
