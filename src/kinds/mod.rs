@@ -5,6 +5,7 @@
 //!
 //! To add a kind: one file with an implementation of [`Kind`], and one line in [`KINDS`].
 
+mod document;
 mod draft;
 mod format_string;
 mod re2;
@@ -12,6 +13,7 @@ mod rules;
 mod unsupported;
 mod values;
 
+pub use document::{Decoded, decode, schema};
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
 pub use unsupported::Unsupported;
 
@@ -20,7 +22,7 @@ use crate::diag::Diagnostics;
 use crate::model::MeshSettings;
 
 /// A configuration kind.
-pub trait Kind: Sync {
+pub trait Kind: Sync + std::fmt::Debug {
     /// The kind's name, `VirtualService`.
     fn name(&self) -> &'static str;
 

@@ -1,0 +1,191 @@
+//! From a document to a decoded kind, the same way for all: find the kind, decode, check, warn
+//! about what is not supported; and the JSON Schema of all kinds together.
+
+use super::{KINDS, Kind, Lower, find, unsupported};
+use crate::config::{Field, Findings, Header, RawDocument};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::model::{ObjectName, Origin};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// The API group of the kinds that route traffic.
+pub(super) const NETWORKING: &str = "networking.istio.io";
+
+/// The versions of that group; they are read alike.
+pub(super) const NETWORKING_VERSIONS: &[&str] = &["v1", "v1beta1", "v1alpha3"];
+
+/// What came of a document.
+#[derive(Debug)]
+pub enum Decoded {
+    /// The document is served.
+    Good(&'static dyn Kind, Box<dyn Lower>),
+    /// It is of one of our kinds, but wrong.
+    Refused,
+    /// Its kind is not ours.
+    NotOurs,
+}
+
+/// Decodes and checks a document of any kind.
+pub fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded {
+    let header = &document.header;
+    let kind = match find(&header.api_version, &header.kind) {
+        Ok(None) => return Decoded::NotOurs,
+        Ok(Some(kind)) => kind,
+        Err(versions) => {
+            let message = format!("`{}` has no version `{}`", header.kind, header.version());
+            let help = format!("the versions that are read are {}", versions.join(", "));
+            let diagnostic = Diagnostic::new(Code::UnsupportedVersion, message).help(help);
+            Findings::new(document, diags).report(&Field::root("apiVersion"), diagnostic);
+            return Decoded::Refused;
+        }
+    };
+    let lower = kind.decode(document, diags);
+    let mut findings = Findings::new(document, diags);
+    unsupported::warn(kind.unsupported(), &mut findings);
+    annotations(&mut findings);
+    match lower {
+        Some(lower) if !findings.has_errors() => Decoded::Good(kind, lower),
+        _ => Decoded::Refused,
+    }
+}
+
+/// Annotations that Istio's validation refuses on the kinds that we read.
+const REFUSED_ANNOTATIONS: [&str; 4] = [
+    "internal.istio.io/parents",
+    "internal.istio.io/parent-namespace",
+    "internal.istio.io/webhook-always-reject",
+    "istio.io/dry-run",
+];
+
+fn annotations(f: &mut Findings<'_>) {
+    let metadata = Field::root("metadata");
+    let at = metadata.key("annotations");
+    for name in REFUSED_ANNOTATIONS {
+        if f.document().header.annotations.contains_key(name) {
+            let message = "the annotation must not be used here; remove it";
+            let span = f.key_span(&at.key(name));
+            f.report(&at.key(name), Diagnostic::new(Code::InvalidValue, message).at(span));
+        }
+    }
+}
+
+/// Decodes `spec` and lets `check` look at it; what it gives counts when it found no error.
+pub(super) fn decode_spec<S: DeserializeOwned, L: Lower + 'static>(
+    document: &RawDocument,
+    diags: &mut Diagnostics,
+    check: impl FnOnce(S, &mut Findings<'_>) -> L,
+) -> Option<Box<dyn Lower>> {
+    let spec: S = crate::config::decode(document, "spec", diags)?;
+    let mut findings = Findings::new(document, diags);
+    let lower = check(spec, &mut findings);
+    if findings.has_errors() { None } else { Some(Box::new(lower)) }
+}
+
+/// The origin of a document of that kind.
+pub(super) fn origin(kind: &'static str, header: &Header) -> Origin {
+    Origin {
+        kind,
+        name: ObjectName::new(&*header.namespace, header.name.clone()),
+        created: header.created.map_or(0, |time| time.as_nanosecond()),
+        span: header.span.clone(),
+    }
+}
+
+/// The JSON Schema of a document whose content is in `spec`.
+pub(super) fn spec_schema<S: JsonSchema>(
+    kind: &dyn Kind,
+    generator: &mut SchemaGenerator,
+) -> Schema {
+    let spec = generator.subschema_for::<S>();
+    object_schema(kind, &[("spec", spec)], &["spec"])
+}
+
+/// The JSON Schema of a document with these fields beside its header.
+pub(super) fn object_schema(
+    kind: &dyn Kind,
+    fields: &[(&str, Schema)],
+    required: &[&str],
+) -> Schema {
+    let versions: Vec<String> = kind
+        .versions()
+        .iter()
+        .map(|version| match kind.group() {
+            "" => (*version).to_owned(),
+            group => format!("{group}/{version}"),
+        })
+        .collect();
+    let mut properties = Map::new();
+    properties.insert("apiVersion".into(), json!({ "enum": versions }));
+    properties.insert("kind".into(), json!({ "const": kind.name() }));
+    properties.insert("metadata".into(), json!({ "$ref": "#/$defs/ObjectMeta" }));
+    for (name, schema) in fields {
+        properties.insert((*name).to_owned(), schema.clone().to_value());
+    }
+    properties.insert("status".into(), json!({ "description": "Ignored." }));
+    let mut all_required = vec!["apiVersion", "kind", "metadata"];
+    all_required.extend(required);
+    json_schema!({
+        "type": "object",
+        "properties": properties,
+        "required": all_required,
+    })
+}
+
+/// One JSON Schema (draft 2020-12) for a document of any kind.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let kinds: Vec<(&str, Schema)> =
+        KINDS.iter().map(|kind| (kind.name(), kind.schema(&mut generator))).collect();
+    let mut definitions = generator.take_definitions(true);
+    definitions.insert("ObjectMeta".into(), metadata_schema());
+    let mut one_of = Vec::new();
+    for (name, schema) in kinds {
+        // A kind and the type of its spec may share a name.
+        let name = format!("{name}Document");
+        one_of.push(json!({ "$ref": format!("#/$defs/{name}") }));
+        definitions.insert(name, schema.to_value());
+    }
+    let mut root = json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pilotfish configuration",
+        "oneOf": one_of,
+        "$defs": definitions,
+    });
+    schemars::transform::Transform::transform(&mut RecursiveTransform(close), &mut root);
+    root.to_value()
+}
+
+/// Editors should mark unknown fields: the types themselves stay open, so that decoding can
+/// warn about each.
+fn close(schema: &mut Schema) {
+    if schema.get("properties").is_some() && schema.get("additionalProperties").is_none() {
+        schema.insert("additionalProperties".into(), Value::Bool(false));
+    }
+}
+
+fn metadata_schema() -> Value {
+    let strings = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    json!({
+        "type": "object",
+        "description": "Who the object is.",
+        "properties": {
+            "name": { "type": "string", "minLength": 1, "description": "Its name." },
+            "namespace": {
+                "type": "string",
+                "description": "Its namespace; `default` when there is none.",
+            },
+            "labels": strings,
+            "annotations": strings,
+            "creationTimestamp": {
+                "type": ["string", "null"],
+                "description": "Decides precedence where documents compete: the older one wins.",
+            },
+        },
+        "required": ["name"],
+        // Exports carry more, and it is accepted in silence.
+        "additionalProperties": true,
+    })
+}
