@@ -99,12 +99,13 @@ pub use envoy_types::pb::google::protobuf::{
     UInt32Value, UInt64Value, Value,
 };
 
-/// A protobuf duration. One that is longer than protobuf can say becomes the longest.
+/// The longest duration that protobuf allows, about 10,000 years.
+const MAX_SECONDS: u64 = 315_576_000_000;
+
+/// A protobuf duration. One that is longer than protobuf allows becomes the longest.
 pub fn duration(value: StdDuration) -> Duration {
-    Duration {
-        seconds: i64::try_from(value.as_secs()).unwrap_or(i64::MAX),
-        nanos: i32::try_from(value.subsec_nanos()).unwrap_or(0),
-    }
+    let value = value.min(StdDuration::from_secs(MAX_SECONDS));
+    Duration { seconds: value.as_secs().cast_signed(), nanos: value.subsec_nanos().cast_signed() }
 }
 
 /// A wrapped `uint32`.
@@ -236,7 +237,8 @@ mod tests {
     fn a_duration_keeps_its_fraction_and_cannot_overflow() {
         let d = duration(StdDuration::from_millis(1500));
         assert_eq!((d.seconds, d.nanos), (1, 500_000_000));
-        assert_eq!(duration(StdDuration::MAX).seconds, i64::MAX);
+        let longest = duration(StdDuration::MAX);
+        assert_eq!((longest.seconds, longest.nanos), (315_576_000_000, 0));
     }
 
     #[test]

@@ -359,9 +359,10 @@ impl Compiler {
                 rule.well_known = None;
                 match (KnownRegex::try_from(known), strict) {
                     (Ok(KnownRegex::HttpHeaderName), true) => Some(HeaderText::StrictName),
-                    (Ok(KnownRegex::HttpHeaderName), false) => Some(HeaderText::Name),
                     (Ok(KnownRegex::HttpHeaderValue), true) => Some(HeaderText::StrictValue),
-                    (Ok(KnownRegex::HttpHeaderValue), false) => Some(HeaderText::Value),
+                    (Ok(KnownRegex::HttpHeaderName | KnownRegex::HttpHeaderValue), false) => {
+                        Some(HeaderText::Line)
+                    }
                     (Ok(KnownRegex::Unknown) | Err(_), _) => None,
                 }
             }

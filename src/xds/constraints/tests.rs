@@ -35,6 +35,9 @@ fn good_resources_break_nothing() {
     let none = Vec::<String>::new();
     assert_eq!(route_match(json!({"path_separated_prefix": "/a"})), none);
     assert_eq!(route_match(json!({"prefix": ""})), none);
+    let mirror = json!([{"cluster": "m"}]); // Its cluster_header is a header name, but loosely.
+    let action = json!({"cluster": "c", "request_mirror_policies": mirror});
+    assert_eq!(route(json!({"match": {"prefix": "/"}, "route": action})), none);
     assert_eq!(found(CLUSTER, json!({"name": "c", "connect_timeout": "1s"})), none);
     assert_eq!(found(CLUSTER, json!({"name": "c"})), none);
     let endpoint = json!({"endpoint": {"address": {"socket_address": {
