@@ -7,6 +7,7 @@
 mod credentials;
 pub mod filters;
 mod gateway;
+mod gateway_rds;
 mod host_index;
 mod matching;
 mod names;
@@ -47,7 +48,11 @@ pub enum Part {
 }
 
 /// Every generator, in push order.
-pub const GENERATORS: &[Generator] = &[];
+pub const GENERATORS: &[Generator] = &[Generator {
+    name: "gateway routes",
+    type_url: TypeUrl::Route,
+    part: Part::Shared(gateway_rds::generate),
+}];
 
 /// What generators made, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -93,7 +93,9 @@ async fn one_add_wakes_one_of_two_waiters() {
     let waiters: Vec<_> = (0..2)
         .map(|_| {
             let queue = queue.clone();
-            tokio::spawn(async move { timeout(Duration::from_secs(60), queue.dequeue()).await.is_ok() })
+            tokio::spawn(
+                async move { timeout(Duration::from_secs(60), queue.dequeue()).await.is_ok() },
+            )
         })
         .collect();
     tokio::task::yield_now().await;

@@ -105,10 +105,7 @@ mod tests {
         let newer = request(Changed::Config, Reason::Config, Some(2));
         let merged = older.merge(newer).merge(request(Changed::Config, Reason::Config, None));
         assert_eq!(merged.changed, BTreeSet::from([Changed::Endpoints, Changed::Config]));
-        assert_eq!(
-            merged.reasons,
-            BTreeMap::from([(Reason::Config, 2), (Reason::Endpoint, 1)])
-        );
+        assert_eq!(merged.reasons, BTreeMap::from([(Reason::Config, 2), (Reason::Endpoint, 1)]));
         assert_eq!(merged.payload.as_deref(), Some(&2));
     }
 

@@ -5,7 +5,8 @@ use super::{Place, action, hash, matcher, retry};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::{filters, names};
 use crate::model::{HttpAction, HttpMatch, HttpRule, Service, VirtualService};
-use crate::xds::pb::{self, core, route};
+use crate::xds::pb::{self, Name, core, route};
+use crate::xds::{canonical, constraints};
 use route::route_match::PathSpecifier;
 
 /// Istio's name for a route that no rule made.
@@ -124,6 +125,14 @@ fn translate(
         ..Default::default()
     };
     route.decorator = Some(decorator(&route, &name.name, place.listen_port));
+    let refused = constraints::check(&route::Route::type_url(), &canonical::bytes(&route));
+    if let Some(first) = refused.first() {
+        // Here only this route is lost; later Envoy would refuse every route of the proxy.
+        let span = wanted.map_or(&rule.span, |w| &w.span);
+        let message = format!("Envoy would refuse the route, so it is left out: {first}");
+        report(rules.origin.diagnostic_at(span, Code::InvalidResource, message));
+        return None;
+    }
     Some(route)
 }
 

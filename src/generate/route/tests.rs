@@ -277,6 +277,18 @@ fn a_redirect_that_envoy_cannot_send_is_left_out_and_reported() {
 }
 
 #[test]
+fn a_route_that_envoy_would_refuse_leaves_its_siblings_served() {
+    let nameless = HttpMatch { headers: [(String::new(), None)].into(), ..path("/x") };
+    let rule = HttpRule { matches: vec![nameless, path("/y")], ..http_rule() };
+    let snapshot = snapshot(Vec::new(), Vec::new());
+    let (routes, found) = translated(&snapshot, &sidecar(), Scheme::Http, 80, vec![rule]);
+    assert_eq!(routes.len(), 1);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].code, crate::diag::Code::InvalidResource);
+    assert!(found[0].span.is_some());
+}
+
+#[test]
 fn a_direct_response_has_status_and_body() {
     use pb::core::data_source::Specifier;
     for (body, expected) in [
