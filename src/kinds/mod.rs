@@ -10,8 +10,12 @@ mod draft;
 mod format_string;
 mod re2;
 mod rules;
+mod service_entry;
+#[cfg(test)]
+mod testing;
 mod unsupported;
 mod values;
+mod workload_entry;
 
 pub use document::{Decoded, decode, schema};
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
@@ -51,7 +55,7 @@ pub trait Lower: Send + Sync + std::fmt::Debug {
 }
 
 /// Every kind, in the order of the documentation.
-pub const KINDS: &[&dyn Kind] = &[];
+pub const KINDS: &[&dyn Kind] = &[&service_entry::ServiceEntry, &workload_entry::WorkloadEntry];
 
 /// The kind of a document: `Ok(None)` when it is not one of ours, `Err` with the versions that
 /// are read when only the version is unknown.

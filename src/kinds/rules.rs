@@ -326,3 +326,15 @@ pub fn is_cipher_suite(suite: &str) -> bool {
         None => CIPHER_SUITES.contains(&suite),
     }
 }
+
+/// The rules of a selector over `labels`.
+pub fn workload_selector(
+    f: &mut Findings<'_>,
+    at: &Field<'_>,
+    selector: &values::WorkloadSelector,
+) {
+    selector_labels(f, &at.key("labels"), &selector.labels);
+    if selector.labels.is_empty() {
+        f.warn(at, Code::NoEffect, "a selector without labels selects everything in its namespace");
+    }
+}

@@ -1,0 +1,461 @@
+//! WorkloadEntry: one place outside of any scheduler where software runs. ServiceEntry uses the
+//! same type for the endpoints that are written in place.
+
+use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
+use super::{Draft, EndpointSpec, Kind, Lower, Unsupported, rules};
+use crate::config::{Field, Findings, Header, Node, RawDocument, Value};
+use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
+use crate::model::{EndpointAddress, Health, Labels, Locality, MeshSettings, Workload};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// How addresses of Unix domain sockets start.
+const UNIX: &str = "unix://";
+
+/// The label that says where a workload runs when the field does not, and its old name.
+const LOCALITY_LABELS: [&str; 2] = ["topology.istio.io/locality", "istio-locality"];
+
+/// With this annotation a workload gets no traffic until its status says that it is healthy.
+const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
+
+/// A non-empty label of this name lets a workload finish what it has.
+const DRAINING: &str = "istio.io/draining";
+
+/// One place where software runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadSpec {
+    /// IP address, DNS name, or `unix://` and the path of a socket.
+    #[serde(default)]
+    pub address: String,
+    /// Port numbers by the name of the service port.
+    #[serde(default)]
+    pub ports: BTreeMap<String, u16>,
+    /// Labels that selectors and subsets ask for.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Name of the network that the address belongs to.
+    #[serde(default)]
+    pub network: String,
+    /// Where it runs, as `region/zone/subzone`.
+    #[serde(default)]
+    pub locality: String,
+    /// Share of the traffic, relative to its neighbours; unset is 1.
+    #[serde(default)]
+    pub weight: u32,
+    /// Account that it runs as.
+    #[serde(default)]
+    pub service_account: String,
+}
+
+/// Which addresses are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Addresses {
+    /// IP addresses, DNS names and sockets.
+    Any,
+    /// IP addresses and sockets.
+    NoNames,
+    /// IP addresses and DNS names.
+    NoSockets,
+}
+
+impl WorkloadSpec {
+    /// Checks all fields but the port names, which only the ServiceEntry around it knows.
+    pub(super) fn check(&self, at: &Field<'_>, allowed: Addresses, f: &mut Findings<'_>) {
+        let address = at.key("address");
+        if self.address.is_empty() {
+            self.check_no_address(at, f);
+        } else if let Some(path) = self.address.strip_prefix(UNIX) {
+            self.check_socket(at, path, allowed, f);
+        } else if self.address.parse::<IpAddr>().is_err() {
+            match (allowed, rules::fqdn_problem(&self.address)) {
+                (Addresses::NoNames, _) => {
+                    let message = format!("`{}` is not an IP address", self.address);
+                    let help = "use `resolution: DNS` for endpoints that are names";
+                    f.report(&address, Diagnostic::new(Code::InvalidValue, message).help(help));
+                }
+                (Addresses::Any | Addresses::NoSockets, Some(problem)) => {
+                    let message = format!(
+                        "`{}` is neither an IP address nor a DNS name: {problem}",
+                        self.address
+                    );
+                    f.error(&address, Code::InvalidValue, message);
+                }
+                (Addresses::Any | Addresses::NoSockets, None) => {}
+            }
+        }
+        let ports = at.key("ports");
+        for (name, number) in &self.ports {
+            let port = ports.key(name);
+            rules::dns_label(f, &port, "a port name", name);
+            rules::port(f, &port, *number);
+        }
+        rules::labels(f, &at.key("labels"), &self.labels);
+    }
+
+    fn check_no_address(&self, at: &Field<'_>, f: &mut Findings<'_>) {
+        if self.network.is_empty() {
+            let message = "the required field `address` is missing";
+            f.error(at, Code::MissingField, message);
+            return;
+        }
+        let message = "an endpoint without `address` stands for the gateway of its network, and \
+                       network gateways are not supported yet; it gets no traffic";
+        f.warn(&at.key("network"), Code::NotSupported, message);
+    }
+
+    fn check_socket(&self, at: &Field<'_>, path: &str, allowed: Addresses, f: &mut Findings<'_>) {
+        let address = at.key("address");
+        let problem = if allowed == Addresses::NoSockets {
+            Some("an endpoint of a DNS service cannot be a Unix socket; use `resolution: STATIC`")
+        } else if path.is_empty() {
+            Some("the path of the socket is missing")
+        } else if path.starts_with('@') {
+            None
+        } else if !path.starts_with('/') {
+            Some("the path of the socket must be absolute, as in `unix:///run/app.sock`")
+        } else if path.ends_with('/') {
+            Some("the path of the socket must not end with `/`")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            f.error(&address, Code::InvalidValue, problem);
+        }
+        if !self.ports.is_empty() {
+            let message = "a Unix socket has no ports; remove them";
+            f.error(&at.key("ports"), Code::ConflictingFields, message);
+        }
+    }
+
+    /// Whether the address is a Unix domain socket.
+    pub(super) fn is_socket(&self) -> bool {
+        self.address.starts_with(UNIX)
+    }
+
+    /// What it means, with these labels (which may be more than its own).
+    pub(super) fn lower(&self, mut labels: Labels) -> EndpointSpec {
+        let locality = self.locality(&labels);
+        augment(&mut labels, &locality, &self.network);
+        EndpointSpec {
+            address: self.endpoint_address(),
+            ports: self.ports.clone(),
+            labels,
+            network: Arc::from(self.network.as_str()),
+            locality,
+            weight: self.weight.max(1),
+            service_account: Arc::from(self.service_account.as_str()),
+        }
+    }
+
+    fn endpoint_address(&self) -> Option<EndpointAddress> {
+        if self.address.is_empty() {
+            return None;
+        }
+        Some(match (self.address.strip_prefix(UNIX), self.address.parse()) {
+            (Some(path), _) => EndpointAddress::Pipe(Arc::from(path)),
+            (None, Ok(ip)) => EndpointAddress::Ip(ip),
+            (None, Err(_)) => EndpointAddress::Hostname(Arc::from(self.address.as_str())),
+        })
+    }
+
+    /// The field, else a label. Label values cannot hold slashes, so dots stand for them there
+    /// (Istio).
+    fn locality(&self, labels: &Labels) -> Locality {
+        if !self.locality.is_empty() {
+            return Locality::parse(&self.locality);
+        }
+        let text = LOCALITY_LABELS.iter().find_map(|key| labels.get(key)).unwrap_or_default();
+        if text.is_empty() {
+            Locality::default()
+        } else if text.contains('/') {
+            Locality::parse(text)
+        } else {
+            Locality::parse(&text.replace('.', "/"))
+        }
+    }
+}
+
+/// Adds the labels that say where a workload runs, so that subsets can select by place.
+fn augment(labels: &mut Labels, locality: &Locality, network: &str) {
+    let places = [
+        ("topology.kubernetes.io/region", &*locality.region),
+        ("topology.kubernetes.io/zone", &*locality.zone),
+        ("topology.istio.io/subzone", &*locality.subzone),
+    ];
+    for (key, value) in places.into_iter().filter(|(_, value)| !value.is_empty()) {
+        labels.0.insert(key.to_owned(), value.to_owned());
+    }
+    if !network.is_empty() {
+        labels
+            .0
+            .entry("topology.istio.io/network".to_owned())
+            .or_insert_with(|| network.to_owned());
+    }
+}
+
+/// The kind.
+#[derive(Debug)]
+pub struct WorkloadEntry;
+
+#[derive(Debug)]
+struct Decoded {
+    spec: WorkloadSpec,
+    serving: Serving,
+}
+
+/// Whether a workload may get traffic at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Serving {
+    Yes,
+    No,
+}
+
+/// Reads the health that the workload's own agent wrote into the document: with health checks
+/// switched on, a missing answer counts as unhealthy (Istio).
+fn serving(f: &mut Findings<'_>) -> Serving {
+    let document = f.document();
+    if document.header.annotations.get(HEALTH_CHECKS).is_none_or(|value| value != "true") {
+        return Serving::Yes;
+    }
+    let conditions = match document.root.get("status").and_then(|s| s.get("conditions")) {
+        Some(Node { value: Value::Sequence(items), .. }) => items.as_slice(),
+        _ => &[],
+    };
+    let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+    let healthy = conditions
+        .iter()
+        .find(|c| text(c, "type").as_deref() == Some("Healthy"))
+        .is_some_and(|c| text(c, "status").as_deref() == Some("True"));
+    if healthy {
+        return Serving::Yes;
+    }
+    let message = format!(
+        "the workload gets no traffic: `{HEALTH_CHECKS}` is on, and its status has no condition \
+         `Healthy` that is `True`"
+    );
+    let metadata = Field::root("metadata");
+    let annotations = metadata.key("annotations");
+    let diagnostic =
+        Diagnostic { severity: Severity::Info, ..Diagnostic::new(Code::NoEffect, message) };
+    f.report(&annotations.key(HEALTH_CHECKS), diagnostic);
+    Serving::No
+}
+
+impl Kind for WorkloadEntry {
+    fn name(&self) -> &'static str {
+        "WorkloadEntry"
+    }
+
+    fn group(&self) -> &'static str {
+        NETWORKING
+    }
+
+    fn versions(&self) -> &'static [&'static str] {
+        NETWORKING_VERSIONS
+    }
+
+    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
+        decode_spec(document, diags, |spec: WorkloadSpec, f| {
+            spec.check(&Field::root("spec"), Addresses::Any, f);
+            let serving = serving(f);
+            Decoded { spec, serving }
+        })
+    }
+
+    fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        spec_schema::<WorkloadSpec>(self, generator)
+    }
+
+    fn unsupported(&self) -> &'static [Unsupported] {
+        &[]
+    }
+}
+
+impl Lower for Decoded {
+    fn lower(&self, header: &Header, _: &MeshSettings, draft: &mut Draft) {
+        match self.serving {
+            Serving::Yes => {}
+            // As if the document were not there (Istio).
+            Serving::No => return,
+        }
+        let mut labels = self.spec.labels.clone();
+        labels.extend(header.labels.clone());
+        let spec = self.spec.lower(Labels(labels));
+        let health = match spec.labels.get(DRAINING) {
+            None | Some("") => Health::Unknown,
+            Some(_) => Health::Draining,
+        };
+        draft.workloads.push(Workload {
+            origin: origin("WorkloadEntry", header),
+            address: spec.address,
+            ports: spec.ports,
+            labels: spec.labels,
+            locality: spec.locality,
+            weight: spec.weight,
+            network: spec.network,
+            service_account: spec.service_account,
+            health,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::testing::{accepted, document, read, refused, warned};
+
+    #[test]
+    fn an_address_is_enough() {
+        let draft = accepted(&WorkloadEntry, "address: 10.0.0.1");
+        let [workload] = draft.workloads.as_slice() else { panic!("one workload") };
+        assert_eq!(workload.name().to_string(), "ns/x");
+        assert_eq!(workload.address, Some(EndpointAddress::Ip([10, 0, 0, 1].into())));
+        assert_eq!((workload.weight, workload.health), (1, Health::Unknown));
+        assert!(workload.labels.is_empty() && workload.ports.is_empty());
+    }
+
+    #[test]
+    fn every_field_reaches_the_model() {
+        let text = "
+apiVersion: networking.istio.io/v1alpha3
+kind: WorkloadEntry
+metadata:
+  name: vm1
+  namespace: ns
+  creationTimestamp: '1970-01-01T00:00:01Z'
+  labels: {app: from-metadata, istio.io/draining: 'true'}
+spec:
+  address: 2001:db8::1
+  ports: {http: 8080, grpc: 9090}
+  labels: {app: from-spec, version: v1}
+  network: net-1
+  locality: r/z/s
+  weight: 7
+  serviceAccount: sa
+";
+        let outcome = read(text);
+        assert_eq!(outcome.found, []);
+        let draft = outcome.draft.expect("the document is valid");
+        let [workload] = draft.workloads.as_slice() else { panic!("one workload") };
+        assert_eq!(workload.address.as_ref().map(ToString::to_string), Some("2001:db8::1".into()));
+        assert_eq!(workload.ports, [("http".into(), 8080), ("grpc".into(), 9090)].into());
+        let labels = [
+            ("app", "from-metadata"),
+            ("istio.io/draining", "true"),
+            ("topology.istio.io/network", "net-1"),
+            ("topology.istio.io/subzone", "s"),
+            ("topology.kubernetes.io/region", "r"),
+            ("topology.kubernetes.io/zone", "z"),
+            ("version", "v1"),
+        ];
+        assert_eq!(workload.labels, labels.into_iter().collect());
+        assert_eq!(workload.locality, Locality::parse("r/z/s"));
+        assert_eq!((workload.weight, workload.health), (7, Health::Draining));
+        assert_eq!((&*workload.network, &*workload.service_account), ("net-1", "sa"));
+        assert_eq!(workload.origin.created, 1_000_000_000);
+    }
+
+    #[test]
+    fn the_locality_can_be_a_label_with_dots_for_slashes() {
+        for (spec, locality) in [
+            ("{address: a.b, labels: {istio-locality: r.z.s}}", "r/z/s"),
+            ("{address: a.b, labels: {topology.istio.io/locality: r.z, istio-locality: x}}", "r/z"),
+            ("{address: a.b, locality: l, labels: {istio-locality: r.z}}", "l"),
+        ] {
+            let draft = accepted(&WorkloadEntry, spec);
+            assert_eq!(draft.workloads[0].locality, Locality::parse(locality), "{spec}");
+        }
+    }
+
+    #[test]
+    fn an_own_network_label_stays() {
+        let spec = "{address: 10.0.0.1, network: a, labels: {topology.istio.io/network: b}}";
+        let draft = accepted(&WorkloadEntry, spec);
+        assert_eq!(draft.workloads[0].labels.get("topology.istio.io/network"), Some("b"));
+        assert_eq!(&*draft.workloads[0].network, "a");
+    }
+
+    #[test]
+    fn addresses_are_names_or_sockets_too() {
+        for (address, expected) in [
+            ("example.com", EndpointAddress::Hostname("example.com".into())),
+            ("unix:///run/x", EndpointAddress::Pipe("/run/x".into())),
+            ("unix://@x", EndpointAddress::Pipe("@x".into())),
+        ] {
+            let draft = accepted(&WorkloadEntry, &format!("address: '{address}'"));
+            assert_eq!(draft.workloads[0].address, Some(expected));
+        }
+    }
+
+    #[test]
+    fn mistakes_are_refused_where_they_stand() {
+        use Code::{ConflictingFields, InvalidValue, MissingField};
+        refused(
+            &WorkloadEntry,
+            &[
+                ("weight: 1", ("5:3", MissingField, "`address` is missing")),
+                ("address: -x", ("5:12", InvalidValue, "neither an IP address nor a DNS name")),
+                ("address: 10.0.0.300", ("5:12", InvalidValue, "must not be a number")),
+                ("address: unix://x", ("5:12", InvalidValue, "must be absolute")),
+                ("address: unix:///x/", ("5:12", InvalidValue, "must not end with `/`")),
+                ("address: unix://", ("5:12", InvalidValue, "path of the socket is missing")),
+                (
+                    "address: unix:///x\nports: {a: 1}",
+                    ("6:10", ConflictingFields, "a Unix socket has no ports"),
+                ),
+                (
+                    "address: 10.0.0.1\nports: {a_b: 1}",
+                    ("6:16", InvalidValue, "`a_b` is not a port name"),
+                ),
+                ("address: 10.0.0.1\nports: {a: 0}", ("6:14", InvalidValue, "1 to 65535")),
+                ("address: 10.0.0.1\nports: {a: 70000}", ("6:14", InvalidValue, "0 to 65535")),
+                ("address: 10.0.0.1\nweight: -1", ("6:11", InvalidValue, "found the number -1")),
+                (
+                    "address: 10.0.0.1\nlabels: {'a b': c}",
+                    ("6:19", InvalidValue, "`a b` is not a label key"),
+                ),
+                (
+                    "address: 10.0.0.1\nlabels: {a: '-'}",
+                    ("6:15", InvalidValue, "`-` is not a label value"),
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_network_without_an_address_is_not_supported() {
+        let found = ("5:12", Code::NotSupported, "network gateways are not supported yet");
+        warned(&WorkloadEntry, &[("network: n1", found)]);
+        let outcome = read(&document(&WorkloadEntry, "network: n1"));
+        assert_eq!(outcome.draft.expect("it is accepted").workloads[0].address, None);
+    }
+
+    #[test]
+    fn with_health_checks_only_a_healthy_workload_gets_traffic() {
+        let text = |annotation: &str, status: &str| {
+            format!(
+                "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {{name: x, \
+                 annotations: {{proxy.istio.io/health-checks-enabled: '{annotation}'}}}}\nspec: \
+                 {{address: 10.0.0.1}}\nstatus: {status}\n"
+            )
+        };
+        let healthy = "{conditions: [{type: Other}, {type: Healthy, status: 'True'}]}";
+        let unhealthy = "{conditions: [{type: Healthy, status: 'False'}]}";
+        for (annotation, status, workloads, findings) in [
+            ("true", healthy, 1, 0),
+            ("true", unhealthy, 0, 1),
+            ("true", "{}", 0, 1),
+            ("false", unhealthy, 1, 0),
+        ] {
+            let outcome = read(&text(annotation, status));
+            let draft = outcome.draft.expect("it is accepted");
+            assert_eq!(draft.workloads.len(), workloads, "{annotation} {status}");
+            assert_eq!(outcome.found.len(), findings, "{annotation} {status}");
+            assert!(outcome.found.iter().all(|d| d.severity == Severity::Info));
+        }
+    }
+}
