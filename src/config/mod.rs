@@ -37,5 +37,5 @@ pub use field::{Field, Step};
 pub use findings::Findings;
 pub use node::{Extent, Found, Key, Node, Value};
 pub use recover::PartialIdentity;
-pub use source::SourceFile;
+pub use source::{SecretFiles, SourceFile};
 pub use yaml::{MAX_ALIAS_WEIGHT, MAX_DEPTH, MAX_DOCUMENT_BYTES};
