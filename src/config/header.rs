@@ -60,8 +60,17 @@ impl<'r> HeaderReader<'r> {
             self.error(Code::NotAnObject, "", root, "expected a configuration object", None);
             return (Err(self.diagnostics), PartialIdentity::default());
         }
-        let api_version = self.required(root, "apiVersion", inherited.map(|i| i.api_version));
-        let kind = self.required(root, "kind", inherited.map(|i| i.kind));
+        let mut missing = Vec::new();
+        let mut required = |key: &'static str, inherited: Option<&str>| match root.get(key) {
+            Some(node) => self.text(key, node),
+            None if inherited.is_some() => inherited.map(str::to_owned),
+            None => {
+                missing.push(key);
+                None
+            }
+        };
+        let api_version = required("apiVersion", inherited.map(|i| i.api_version));
+        let kind = required("kind", inherited.map(|i| i.kind));
         let (metadata_key, metadata) = root.entry("metadata").unzip();
         let (mut name, mut namespace, mut created) = (None, None, None);
         let (mut labels, mut annotations) = (BTreeMap::new(), BTreeMap::new());
@@ -79,10 +88,12 @@ impl<'r> HeaderReader<'r> {
                 let message = "expected a mapping with the object's name";
                 self.error(Code::NotAnObject, "metadata", node, message, None);
             }
-            Some(_) | None => {
-                let help = Some("a configuration object starts with apiVersion, kind and metadata");
-                self.error(Code::NotAnObject, "", root, "the document has no metadata.name", help);
-            }
+            Some(_) | None => missing.push("metadata.name"),
+        }
+        if !missing.is_empty() {
+            let message = format!("the document has no {}", missing.join(" and no "));
+            let help = Some("a configuration object starts with apiVersion, kind and metadata");
+            self.error(Code::NotAnObject, "", root, &message, help);
         }
         let identity = PartialIdentity {
             api_version: api_version.clone(),
@@ -121,22 +132,14 @@ impl<'r> HeaderReader<'r> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn required(&mut self, root: &Node, key: &str, inherited: Option<&str>) -> Option<String> {
-        match root.get(key) {
-            Some(node) => match node.as_str() {
-                Some(text) if !text.is_empty() => return Some(text.to_owned()),
-                _ => self.error(Code::NotAnObject, key, node, "expected a string", None),
-            },
-            None => match inherited {
-                Some(text) => return Some(text.to_owned()),
-                None => {
-                    let message = format!("the document has no {key}");
-                    let help = "a configuration object starts with apiVersion, kind and metadata";
-                    self.error(Code::NotAnObject, "", root, &message, Some(help));
-                }
-            },
+    fn text(&mut self, key: &str, node: &Node) -> Option<String> {
+        match node.as_str() {
+            Some(text) if !text.is_empty() => Some(text.to_owned()),
+            _ => {
+                self.error(Code::NotAnObject, key, node, "expected a string", None);
+                None
+            }
         }
-        None
     }
 
     fn name(&mut self, key: Option<&Key>, metadata: &Node) -> Option<String> {

@@ -19,6 +19,7 @@ mod error;
 mod field;
 mod findings;
 mod header;
+mod lenient;
 mod node;
 mod problem;
 mod recover;

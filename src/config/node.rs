@@ -118,6 +118,25 @@ impl Node {
         }
     }
 
+    /// Weight, as [`MAX_ALIAS_WEIGHT`](super::MAX_ALIAS_WEIGHT) counts it, and height. Depth is
+    /// bounded, so recursion is safe.
+    pub(super) fn measure(&self) -> (usize, usize) {
+        let mut weight = 1;
+        let mut height = 0;
+        let mut add = |child: &Node, key: usize| {
+            let (w, h) = child.measure();
+            weight += w + key / 32;
+            height = height.max(h);
+        };
+        match &self.value {
+            Value::Sequence(items) => items.iter().for_each(|item| add(item, 0)),
+            Value::Mapping(entries) => entries.iter().for_each(|(k, v)| add(v, k.text.len())),
+            Value::String(text) => return (1 + text.len() / 32, 0),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => return (1, 0),
+        }
+        (weight, height + 1)
+    }
+
     /// Where to point when something is missing in this value: the value, or its key when that
     /// is on a line of its own.
     pub fn focus_above(&self, key: Option<&Key>) -> Extent {

@@ -14,11 +14,20 @@ pub(super) struct Problem {
     pub message: String,
     pub help: Option<String>,
     pub related: Option<(Extent, &'static str)>,
+    /// The parser objects to an indentation, perhaps too strictly.
+    pub is_indentation: bool,
 }
 
 impl Problem {
     pub fn new(code: Code, at: Extent, message: impl Into<String>) -> Problem {
-        Problem { code, at, message: message.into(), help: None, related: None }
+        Problem {
+            code,
+            at,
+            message: message.into(),
+            help: None,
+            related: None,
+            is_indentation: false,
+        }
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Problem {
@@ -28,10 +37,11 @@ impl Problem {
 }
 
 /// The parser's own complaint.
-pub(super) fn syntax_error(error: &ScanError, places: &Places) -> Problem {
+pub(super) fn syntax_error(error: &ScanError, places: &Places<'_>) -> Problem {
     let at = point(places.position(*error.marker()));
     let (code, message, help) = syntax::explain(error.info());
-    let problem = Problem::new(code, at, message);
+    let mut problem = Problem::new(code, at, message);
+    problem.is_indentation = error.info().contains("invalid indentation");
     match help {
         Some(help) => problem.help(help),
         None => problem,
@@ -39,13 +49,14 @@ pub(super) fn syntax_error(error: &ScanError, places: &Places) -> Problem {
 }
 
 /// Turns the parser's positions into positions of the file.
-pub(super) struct Places {
+pub(super) struct Places<'p> {
     first_line: u32,
     last: Position,
+    pads: &'p [usize],
 }
 
-impl Places {
-    pub fn new(chunk: Chunk<'_>) -> Places {
+impl<'p> Places<'p> {
+    pub fn new(chunk: Chunk<'_>) -> Places<'p> {
         let mut last = Position { line: chunk.line, column: 1 };
         for line in lines(chunk.text) {
             let content = line.trim_end_matches(['\r', '\n']);
@@ -55,15 +66,24 @@ impl Places {
                 last.column = column(content.chars().count());
             }
         }
-        Places { first_line: chunk.line, last }
+        Places { first_line: chunk.line, last, pads: &[] }
+    }
+
+    /// Positions of a text whose lines were moved to the right.
+    pub fn with_pads(self, pads: &'p [usize]) -> Places<'p> {
+        Places { pads, ..self }
     }
 
     /// The parser counts one line more when the last one has no break; no finding may point
     /// there.
     pub fn position(&self, marker: Marker) -> Position {
-        let line = u32::try_from(marker.line().saturating_sub(1)).unwrap_or(u32::MAX);
-        let position =
-            Position { line: self.first_line.saturating_add(line), column: column(marker.col()) };
+        let index = marker.line().saturating_sub(1);
+        let pad = self.pads.get(index).copied().unwrap_or(0);
+        let line = u32::try_from(index).unwrap_or(u32::MAX);
+        let position = Position {
+            line: self.first_line.saturating_add(line),
+            column: column(marker.col().saturating_sub(pad)),
+        };
         position.min(self.last)
     }
 

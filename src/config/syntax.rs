@@ -81,6 +81,11 @@ pub(super) fn explain(info: &str) -> (Code, String, Option<&'static str>) {
             "a `:` is not allowed here; a bracket may not be closed",
             None,
         ),
+        (
+            "only valid inside a block",
+            "a `- ` is not allowed inside brackets",
+            Some("text in double curly braces must be quoted"),
+        ),
         ("misplaced bracket", "this bracket closes nothing", None),
         (
             "unexpected character",

@@ -3,6 +3,7 @@
 //! The tree is built without recursion and within limits, so no text can exhaust stack or
 //! memory: not deep nesting, not aliases that multiply ("billion laughs").
 
+use super::lenient;
 use super::node::{Extent, Key, Node, Value, point};
 use super::problem::{Places, Problem, syntax_error};
 use super::scalar;
@@ -25,7 +26,6 @@ pub const MAX_ALIAS_WEIGHT: usize = 250_000;
 
 /// Parses one document; `None` when there is nothing in it but comments.
 pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
-    let places = Places::new(chunk);
     if chunk.text.len() > MAX_DOCUMENT_BYTES {
         let at = point(Position { line: chunk.line, column: 1 });
         let message = format!(
@@ -34,11 +34,27 @@ pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
         );
         return Err(vec![Problem::new(Code::YamlLimit, at, message)]);
     }
-    let mut builder = Builder::new(&places);
-    for event in Parser::new_from_str(chunk.text) {
+    let strict = parse_strictly(chunk.text, &Places::new(chunk));
+    let Err(problems) = &strict else { return strict };
+    if !problems.iter().any(|problem| problem.is_indentation) {
+        return strict;
+    }
+    let Some(indented) = lenient::indent(chunk.text) else { return strict };
+    let places = Places::new(chunk).with_pads(&indented.pads);
+    let again = parse_strictly(&indented.text, &places);
+    // What still is wrong is said about the text as it is, unless the new complaint is earlier.
+    match (&again, problems.first()) {
+        (Err(new), Some(first)) if new.iter().any(|n| n.at.start <= first.at.start) => strict,
+        _ => again,
+    }
+}
+
+fn parse_strictly(text: &str, places: &Places<'_>) -> Result<Option<Node>, Vec<Problem>> {
+    let mut builder = Builder::new(places);
+    for event in Parser::new_from_str(text) {
         let step = match event {
             Ok((event, span)) => builder.event(event, span),
-            Err(error) => Err(Box::new(syntax_error(&error, &places))),
+            Err(error) => Err(Box::new(syntax_error(&error, places))),
         };
         if let Err(problem) = step {
             builder.problems.push(*problem);
@@ -78,7 +94,7 @@ struct Anchored {
 }
 
 struct Builder<'p> {
-    places: &'p Places,
+    places: &'p Places<'p>,
     stack: Vec<Frame>,
     anchors: HashMap<usize, Anchored>,
     alias_weight: usize,
@@ -88,7 +104,7 @@ struct Builder<'p> {
 }
 
 impl<'p> Builder<'p> {
-    fn new(places: &'p Places) -> Builder<'p> {
+    fn new(places: &'p Places<'p>) -> Builder<'p> {
         Builder {
             places,
             stack: Vec::new(),
@@ -239,7 +255,7 @@ impl<'p> Builder<'p> {
         if anchor == 0 {
             return Ok(());
         }
-        let (weight, height) = measure(node);
+        let (weight, height) = node.measure();
         self.alias_weight += weight;
         if self.alias_weight > MAX_ALIAS_WEIGHT {
             return Err(too_many_copies(point(node.span.start)));
@@ -302,40 +318,30 @@ impl<'p> Builder<'p> {
             }
             doubles.sort_by_key(|&(_, later)| later);
         }
+        let at_root = self.stack.is_empty();
         for (first, later) in doubles {
             let (first, later) = (&entries[first].0, &entries[later].0);
+            let is_new_object = at_root && matches!(&*later.text, "apiVersion" | "kind");
+            let help = match is_new_object {
+                true => "if another object starts here, put a `---` line above it",
+                false => "keep one of the two",
+            };
             let message = format!(
                 "the key `{}` is already used on line {}",
                 later.text, first.span.start.line
             );
-            let mut problem = Problem::new(Code::YamlDuplicateKey, later.span, message)
-                .help("keep one of the two");
+            let mut problem = Problem::new(Code::YamlDuplicateKey, later.span, message).help(help);
             problem.related = Some((first.span, "first used here"));
             self.problems.push(problem);
+            if is_new_object {
+                break;
+            }
         }
     }
 }
 
 fn too_many_copies(at: Extent) -> Box<Problem> {
     fail(Code::YamlLimit, at, "anchors and aliases expand the document too far")
-}
-
-/// Weight and height of a tree. Its depth is bounded by [`MAX_DEPTH`], so recursion is safe.
-fn measure(node: &Node) -> (usize, usize) {
-    let mut weight = 1;
-    let mut height = 0;
-    let mut add = |child: &Node, key: usize| {
-        let (w, h) = measure(child);
-        weight += w + key / 32;
-        height = height.max(h);
-    };
-    match &node.value {
-        Value::Sequence(items) => items.iter().for_each(|item| add(item, 0)),
-        Value::Mapping(entries) => entries.iter().for_each(|(k, v)| add(v, k.text.len())),
-        Value::String(text) => return (1 + text.len() / 32, 0),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => return (1, 0),
-    }
-    (weight, height + 1)
 }
 
 /// A key as a string, written as Kubernetes tooling would.

@@ -89,7 +89,7 @@ fn what_is_not_an_object_is_said_with_its_place() {
 #[test]
 fn all_that_is_wrong_with_a_header_is_said_at_once() {
     let found = findings("metadata: {name: 1, namespace: 2}\n");
-    assert_eq!(found.len(), 4, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]

@@ -191,6 +191,31 @@ fn syntax_errors_are_explained_where_they_are() {
 }
 
 #[test]
+fn brackets_may_close_where_kubernetes_lets_them() {
+    let text = "- a:\n    b: [\n    1, {\n  x: \"y\n z\"\n  }\n    ]\n    c: 'p\nq'\n  d: 5x\n";
+    let root = tree(text);
+    let expected = serde_json::json!([{"a": {"b": [1, {"x": "y z"}], "c": "p q"}, "d": "5x"}]);
+    assert_eq!(json(&root), expected);
+    let Value::Sequence(items) = &root.value else { panic!() };
+    assert_eq!(extent(items[0].get("d").unwrap()), "10:6-10:8");
+    let b = items[0].get("a").unwrap().get("b").unwrap();
+    assert_eq!(extent(b), "2:8-7:6");
+    let Value::Sequence(numbers) = &b.value else { panic!() };
+    assert_eq!(extent(&numbers[0]), "3:5-3:6");
+    // Faults elsewhere keep their places.
+    assert_eq!(problem("a: &x\n  b: [\n  1\n  ]\n  c: d: e\n").1, "5:7");
+    assert_eq!(problem("a:\n  b: [\n  1: 2: 3\n  ]\n").0, Code::YamlSyntax);
+}
+
+#[test]
+fn forgotten_separator_is_recognised() {
+    let chunks = split("apiVersion: a\nkind: b\nmetadata: {}\napiVersion: a\nkind: c\n");
+    let problems = parse(chunks[0]).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].help.as_ref().unwrap().contains("`---`"));
+}
+
+#[test]
 fn errors_at_the_end_stay_inside_the_text() {
     assert_eq!(problem("a: {b: 1").1, "1:9");
     assert_eq!(problem("a: [").1, "1:5");
