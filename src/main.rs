@@ -1,3 +1,19 @@
-//! The `pilotfish` binary: everything is in the library.
+//! The `pilotfish` binary: it reads the command line, runs the command and maps the exit code.
 
-fn main() {}
+use clap::Parser;
+use pilotfish::commands;
+use pilotfish::settings::Cli;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match commands::run(Cli::parse().command) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            eprintln!("pilotfish: {error:#}");
+            commands::Exit::Failure.into()
+        }
+    }
+}
