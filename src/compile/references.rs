@@ -115,8 +115,8 @@ impl<'a> Check<'a> {
                 Code::UnknownHost,
                 format!("no service has the host '{}'; requests to it get 503", to.host),
             );
-            if let Some(near) = self.nearest_host(&to.host) {
-                finding = finding.help(format!("did you mean '{near}'?"));
+            if let Some(help) = self.help_for_host(&to.host) {
+                finding = finding.help(help);
             }
             self.diags.push(finding);
             return;
@@ -165,6 +165,19 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Short names are completed as in Istio, so a ServiceEntry whose host has no dot cannot be
+    /// reached by its name: that is worth more than a likely spelling.
+    fn help_for_host(&mut self, host: &str) -> Option<String> {
+        let short = host.split_once('.').map_or(host, |(first, _)| first);
+        if short != host && self.snapshot.services_of_host(short).next().is_some() {
+            return Some(format!(
+                "a name without a dot is completed to '{host}', which is not the service '{short}'; \
+                 give the service a host with a dot"
+            ));
+        }
+        self.nearest_host(host).map(|near| format!("did you mean '{near}'?"))
+    }
+
     fn nearest_host(&mut self, host: &str) -> Option<Hostname> {
         self.suggestions = self.suggestions.checked_sub(1)?;
         let near = |candidate: &Hostname| strsim::jaro_winkler(host, candidate);
@@ -191,9 +204,9 @@ impl<'a> Check<'a> {
                 format!("no service has the host '{}'; the rule has no effect", rule.host),
             );
             if !rule.host.is_wildcard()
-                && let Some(near) = self.nearest_host(&rule.host)
+                && let Some(help) = self.help_for_host(&rule.host)
             {
-                finding = finding.help(format!("did you mean '{near}'?"));
+                finding = finding.help(help);
             }
             self.diags.push(finding);
             return;
