@@ -6,6 +6,10 @@ ENVOY := $(VENV)/bin/envoy
 # Absolute, because tests run in other directories.
 export PILOTFISH_TEST_ENVOY := $(CURDIR)/$(ENVOY)
 
+# Where cargo builds; CARGO_TARGET_DIR or a config file may have moved it.
+TARGET_DIR = $(shell cargo metadata --no-deps --format-version 1 | \
+	python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+
 .PHONY: help build demo test lint golden bench clean
 
 help:
@@ -27,8 +31,8 @@ $(ENVOY): Makefile
 
 demo: $(ENVOY)
 	@echo "==> building pilotfish"
-	cargo build --quiet
-	@scripts/demo.sh "$$(scripts/target-dir.sh)/debug/pilotfish" $(ENVOY)
+	cargo build
+	@python3 scripts/demo.py "$(TARGET_DIR)/debug/pilotfish" $(ENVOY)
 
 test: $(ENVOY)
 	@echo "==> running the tests (Envoy: $(ENVOY))"
