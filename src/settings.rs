@@ -330,7 +330,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         Some(port) => format!("0.0.0.0:{port}"),
         None => text.replacen("localhost:", "127.0.0.1:", 1),
     };
-    full.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:15010".to_owned())
+    full.parse()
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:15010".to_owned())
 }
 
 fn json_object(text: &str) -> Result<JsonObject, String> {
@@ -368,8 +369,18 @@ mod tests {
     #[test]
     fn istiods_spellings_are_accepted() {
         let cli = Cli::try_parse_from([
-            "pilotfish", "serve", "--configDir", "a", "--configDir", "b", "--grpcAddr", ":15010",
-            "--httpAddr", "localhost:0", "--meshConfig", "m.yaml",
+            "pilotfish",
+            "serve",
+            "--configDir",
+            "a",
+            "--configDir",
+            "b",
+            "--grpcAddr",
+            ":15010",
+            "--httpAddr",
+            "localhost:0",
+            "--meshConfig",
+            "m.yaml",
         ])
         .expect("istiod's flags parse");
         let Command::Serve(args) = cli.command else { panic!("serve was asked for") };
