@@ -5,7 +5,7 @@
 //! force, in its last good version, until it is mended or deleted. Everything else follows from
 //! the files as they are, so the order in which they were read never shows.
 
-use crate::config::{Broken, Header, PartialIdentity, RawDocument, SourceFile, read};
+use crate::config::{Broken, Header, PartialIdentity, RawDocument, SourceFile, nearest, read};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -201,6 +201,7 @@ impl<D> File<D> {
         let mut diagnostics = Diagnostics::new();
         let mut slots = Vec::with_capacity(reading.documents.len());
         let mut foreign = Vec::new();
+        let mut strangers = Vec::new();
         for raw in reading.documents {
             let identity = Identity::of(&raw.header);
             let span = raw.header.span.clone();
@@ -209,12 +210,14 @@ impl<D> File<D> {
             let entry = match decode(&raw, &mut diagnostics) {
                 Decoded::Accepted(value) => Some(Arc::new(Entry { raw, value })),
                 Decoded::Refused => {
-                    if former.is_some() {
-                        diagnostics.push(served_still(&identity, &span));
+                    match former {
+                        Some(_) => diagnostics.push(served_still(&identity, &span)),
+                        None => strangers.push((identity.clone(), span.clone())),
                     }
                     former
                 }
                 Decoded::Foreign => {
+                    strangers.push((identity, span.clone()));
                     let Header { api_version, kind, .. } = raw.header;
                     foreign.push(Foreign { api_version, kind, span });
                     continue;
@@ -222,7 +225,7 @@ impl<D> File<D> {
             };
             slots.push(Slot { identity, span, entry, presence: Presence::Visible });
         }
-        for (identity, entry, span) in last_good.claim_hidden(&reading.broken) {
+        for (identity, entry, span) in last_good.claim_hidden(&reading.broken, &strangers) {
             diagnostics.push(served_still(&identity, &span));
             slots.push(Slot { identity, span, entry: Some(entry), presence: Presence::Hidden });
         }
@@ -274,45 +277,69 @@ impl<D> LastGood<D> {
         self.former.get_mut(at)?.entry.take()
     }
 
-    /// What is thought to be in the parts that cannot be read now: first by what their text
-    /// tells, then the rest of what vanished, because a half-typed name tells the wrong thing.
-    /// A part that was broken before hides nothing new: what vanishes now was deleted.
-    fn claim_hidden(mut self, broken: &[Broken]) -> Vec<(Identity, Arc<Entry<D>>, Span)> {
+    /// What is thought to be in the parts that cannot be read now, or to be misspelt.
+    fn claim_hidden(
+        mut self,
+        broken: &[Broken],
+        strangers: &[(Identity, Span)],
+    ) -> Vec<(Identity, Arc<Entry<D>>, Span)> {
         let mut hidden = Vec::new();
         let mut productive = vec![false; broken.len()];
-        for pass in [Evidence::Named, Evidence::Circumstantial] {
+        for evidence in [Evidence::Named, Evidence::Similar, Evidence::Circumstantial] {
+            let mut named_by = Vec::new();
             for former in &mut self.former {
-                let by = broken.iter().enumerate().find(|(at, broken)| match pass {
-                    Evidence::Named => broken.identities.iter().any(|told| {
-                        told.kind.is_some() && told.name.is_some() && former.identity.may_be(told)
-                    }),
-                    Evidence::Circumstantial => {
-                        let is_new = !self.broken.iter().any(|b| b.identities == broken.identities);
-                        !productive[*at] && (is_new || former.presence == Presence::Hidden)
+                let found = match evidence {
+                    Evidence::Named => {
+                        let at = broken.iter().position(|part| names(part, &former.identity));
+                        named_by.extend(at);
+                        at.map(|at| &broken[at].span)
                     }
-                });
-                if let Some((at, broken)) = by
+                    Evidence::Similar => strangers
+                        .iter()
+                        .find(|(stranger, _)| former.identity.is_misspelt_as(stranger))
+                        .map(|(_, span)| span),
+                    Evidence::Circumstantial => broken
+                        .iter()
+                        .zip(&productive)
+                        .find(|(part, productive)| {
+                            let is_new =
+                                !self.broken.iter().any(|b| b.identities == part.identities);
+                            !**productive && (is_new || former.presence == Presence::Hidden)
+                        })
+                        .map(|(part, _)| &part.span),
+                };
+                if let Some(span) = found
                     && let Some(entry) = former.entry.take()
                 {
-                    hidden.push((at, former.identity.clone(), entry, broken.span.clone()));
+                    hidden.push((former.identity.clone(), entry, span.clone()));
                 }
             }
-            for (at, ..) in &hidden {
+            for at in named_by {
                 // Of several documents in one part, others may be hidden still.
-                productive[*at] = broken[*at].identities.len() == 1;
+                productive[at] = broken[at].identities.len() == 1;
             }
         }
-        hidden.into_iter().map(|(_, identity, entry, span)| (identity, entry, span)).collect()
+        hidden
     }
 }
 
-/// Why a document is thought to be in a part that cannot be read.
+/// Why a document is thought to be still there, the strongest reason first.
 #[derive(Debug, Clone, Copy)]
 enum Evidence {
-    /// The part says its kind and name.
+    /// A part that cannot be read says its kind and name.
     Named,
-    /// It vanished when the part broke.
+    /// A document of that name has nearly that kind.
+    Similar,
+    /// It vanished when a part broke; half-typed names tell the wrong thing. A part that was
+    /// broken before hides nothing new: what vanishes beside it was deleted.
     Circumstantial,
+}
+
+/// Whether a part that cannot be read says that it is this document.
+fn names(part: &Broken, identity: &Identity) -> bool {
+    part.identities
+        .iter()
+        .any(|told| told.kind.is_some() && told.name.is_some() && identity.may_be(told))
 }
 
 impl Identity {
@@ -324,6 +351,13 @@ impl Identity {
             namespace: header.namespace.clone(),
             name: header.name.clone(),
         }
+    }
+
+    /// Whether the other is this document with a slip in its kind or group.
+    fn is_misspelt_as(&self, other: &Identity) -> bool {
+        (&self.namespace, &self.name) == (&other.namespace, &other.name)
+            && nearest(&other.kind, [&*self.kind]).is_some()
+            && nearest(&other.group, [&*self.group]).is_some()
     }
 
     /// Whether a text that tells so much may be this document.

@@ -39,4 +39,5 @@ pub use findings::Findings;
 pub use node::{Extent, Found, Key, Node, Value};
 pub use recover::PartialIdentity;
 pub use source::{SecretFiles, SourceFile};
+pub use suggest::nearest;
 pub use yaml::{MAX_ALIAS_WEIGHT, MAX_DEPTH, MAX_DOCUMENT_BYTES};

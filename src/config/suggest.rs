@@ -1,10 +1,7 @@
 //! "Did you mean …": the nearest of the names that would have been right.
 
 /// The candidate that a misspelt name was probably meant to be.
-pub(super) fn nearest<'c>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let wanted = normal(name);
     // One slip in a short name, more in a long one.
     let limit = (wanted.chars().count() / 3).clamp(1, 3);

