@@ -4,7 +4,10 @@
 //! only the [`View`] of a proxy, so proxies with equal views share its encoded resources; an *own*
 //! generator also reads the proxy's addresses.
 
+mod cds;
+mod cluster;
 mod credentials;
+mod eds;
 pub mod filters;
 mod gateway;
 mod gateway_rds;
@@ -16,11 +19,13 @@ mod outbound;
 mod output;
 mod route;
 mod scope;
+mod sds;
 mod targets;
 #[cfg(test)]
 mod test_support;
 mod view;
 
+pub use cluster::{Policy, tcp_idle_timeout, tunnel};
 pub use names::{Direction, parse_cluster};
 pub use output::Output;
 pub use scope::{EgressScope, Scope, ScopedService};
@@ -50,11 +55,17 @@ pub enum Part {
 }
 
 /// Every generator, in push order.
-pub const GENERATORS: &[Generator] = &[Generator {
-    name: "gateway routes",
-    type_url: TypeUrl::Route,
-    part: Part::Shared(gateway_rds::generate),
-}];
+pub const GENERATORS: &[Generator] = &[
+    row("clusters", TypeUrl::Cluster, Part::Shared(cds::outbound)),
+    row("inbound clusters", TypeUrl::Cluster, Part::Own(cds::inbound)),
+    row("endpoints", TypeUrl::Endpoint, Part::Shared(eds::assignments)),
+    row("gateway routes", TypeUrl::Route, Part::Shared(gateway_rds::generate)),
+    row("secrets", TypeUrl::Secret, Part::Shared(sds::secrets)),
+];
+
+const fn row(name: &'static str, type_url: TypeUrl, part: Part) -> Generator {
+    Generator { name, type_url, part }
+}
 
 /// What generators made, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -93,6 +93,20 @@ pub struct Options {
     pub http10: bool,
     /// `UNPRIVILEGED_POD`: ports below 1024 cannot be bound.
     pub unprivileged: bool,
+    /// `TLS_CLIENT_CERT_CHAIN`, `TLS_CLIENT_KEY`, `TLS_CLIENT_ROOT_CERT`: the workload's own
+    /// certificates, for mutual TLS inside the mesh.
+    pub client_certificates: Option<ClientCertificates>,
+}
+
+/// Certificate files on the proxy's machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientCertificates {
+    /// Certificate chain.
+    pub chain: Arc<str>,
+    /// Private key.
+    pub key: Arc<str>,
+    /// Certificate authorities, empty for the system's.
+    pub root: Arc<str>,
 }
 
 impl Proxy {

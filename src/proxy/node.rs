@@ -4,7 +4,7 @@
 //! (`edge-1`) works too: type from metadata `TYPE`, else router; namespace from `NAMESPACE`, else
 //! `default`; labels from `LABELS`, else `app: <node.cluster>`.
 
-use super::{Interception, Options, Proxy, Role};
+use super::{ClientCertificates, Interception, Options, Proxy, Role};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{EndpointAddress, Labels, Locality, Namespace, ObjectName, Snapshot, Workload};
 use serde_json::{Map, Value};
@@ -107,6 +107,7 @@ impl NodeDescription {
                 idle_timeout: meta.duration("IDLE_TIMEOUT")?,
                 http10: meta.string("HTTP10")?.as_deref() == Some("1"),
                 unprivileged: meta.flag("UNPRIVILEGED_POD")?,
+                client_certificates: meta.client_certificates()?,
             },
         })
     }
@@ -286,6 +287,16 @@ impl Metadata<'_> {
             _ => Err(self.wrong(&format!("LABELS.{key}"), "a string")),
         });
         Ok(Some(pairs.collect::<Result<Labels, NodeError>>()?))
+    }
+
+    /// The workload's own certificate files; a chain without a key is of no use to anyone.
+    fn client_certificates(&self) -> Result<Option<ClientCertificates>, NodeError> {
+        let Some(chain) = self.string("TLS_CLIENT_CERT_CHAIN")? else { return Ok(None) };
+        let Some(key) = self.string("TLS_CLIENT_KEY")? else {
+            return Err(self.wrong("TLS_CLIENT_KEY", "the key of TLS_CLIENT_CERT_CHAIN"));
+        };
+        let root = self.string("TLS_CLIENT_ROOT_CERT")?.unwrap_or_default();
+        Ok(Some(ClientCertificates { chain: chain.into(), key: key.into(), root: root.into() }))
     }
 
     /// `INSTANCE_IPS`: addresses separated by commas. As in Istio, a list with a bad entry is

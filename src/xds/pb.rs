@@ -17,6 +17,7 @@ pub use envoy_types::pb::envoy::admin::v3 as admin;
 pub use envoy_types::pb::envoy::config::accesslog::v3 as accesslog;
 pub use envoy_types::pb::envoy::config::bootstrap::v3 as bootstrap;
 pub use envoy_types::pb::envoy::config::cluster::v3 as cluster;
+pub use envoy_types::pb::envoy::config::common::matcher::v3 as match_predicate;
 pub use envoy_types::pb::envoy::config::core::v3 as core;
 pub use envoy_types::pb::envoy::config::endpoint::v3 as endpoint;
 pub use envoy_types::pb::envoy::config::listener::v3 as listener;

@@ -1,0 +1,217 @@
+//! Which clusters lead out of a proxy: one for each visible port of each visible service, and one
+//! more for each subset. CDS, EDS and SDS walk the same list, so that they cannot disagree about
+//! what exists.
+
+use super::endpoints::{self, Group, PortKey};
+use super::policy::Policy;
+use super::tls::{self, UpstreamTls};
+use crate::diag::{Code, Diagnostic};
+use crate::generate::credentials::SecretUse;
+use crate::generate::{Scope, names};
+use crate::model::{DestinationRule, Labels, Resolution, Service, ServicePort, SimpleLb, Subset};
+use crate::proxy::Role;
+
+/// One outbound cluster, decided but not built.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream<'a> {
+    pub(super) name: String,
+    pub(super) service: &'a Service,
+    pub(super) port: &'a ServicePort,
+    pub(super) subset: Option<&'a Subset>,
+    pub(super) rule: Option<&'a DestinationRule>,
+    pub(super) discovery: Discovery,
+    /// What holds, the mesh's defaults included.
+    pub(super) policy: Policy<'a>,
+    /// What the rule alone says. EDS goes by it: in Istio the mesh's outlier detection does not
+    /// make endpoints fail over.
+    pub(super) rule_policy: Policy<'a>,
+    pub(super) tls: UpstreamTls<'a>,
+}
+
+/// How Envoy finds the hosts of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Discovery {
+    /// By EDS.
+    Eds,
+    /// By the connection's original destination.
+    OriginalDst,
+    /// By DNS, every address.
+    StrictDns,
+    /// By DNS, one name whose addresses are one endpoint.
+    LogicalDns,
+}
+
+/// Walks all outbound clusters in the order of services, ports and subsets. One that has to be
+/// left out although the user asked for it is an error.
+pub(crate) fn for_each_upstream<'a>(
+    scope: &Scope<'a>,
+    mut visit: impl FnMut(Result<Upstream<'a>, Diagnostic>),
+) {
+    for scoped in scope.services() {
+        let service = scoped.service;
+        let Some(discovery) = discovery(service.resolution, scope.view.role) else {
+            visit(Err(no_dynamic_dns(service)));
+            continue;
+        };
+        let rule = scope.destination_rule(service).map(|rule| &**rule);
+        for port in scoped.ports() {
+            let rule_policy = Policy::of_rule(rule, port.number);
+            let policy = rule_policy.over_mesh(&scope.snapshot.mesh);
+            let default = Candidate {
+                service,
+                port,
+                subset: None,
+                rule,
+                discovery: passthrough(&policy).unwrap_or(discovery),
+                policy,
+                rule_policy,
+            };
+            if let Some(result) = default.decide(scope) {
+                visit(result);
+            }
+            for subset in rule.map_or(&[][..], |rule| &rule.subsets) {
+                let policy = policy.of_subset(subset, port.number);
+                let of_subset = Candidate {
+                    subset: Some(subset),
+                    discovery: passthrough(&policy).unwrap_or(default.discovery),
+                    policy,
+                    rule_policy: rule_policy.of_subset(subset, port.number),
+                    ..default
+                };
+                if let Some(result) = of_subset.decide(scope) {
+                    visit(result);
+                }
+            }
+        }
+    }
+}
+
+/// `None` where there is no such cluster.
+fn discovery(resolution: Resolution, role: Role) -> Option<Discovery> {
+    Some(match resolution {
+        // A router has no original destination: the cluster is there, but empty.
+        Resolution::None => match role {
+            Role::Sidecar => Discovery::OriginalDst,
+            Role::Router => Discovery::Eds,
+        },
+        Resolution::Static => Discovery::Eds,
+        Resolution::Dns => Discovery::StrictDns,
+        Resolution::DnsRoundRobin => Discovery::LogicalDns,
+        Resolution::DynamicDns => return None,
+    })
+}
+
+fn passthrough(policy: &Policy<'_>) -> Option<Discovery> {
+    let simple = policy.load_balancer.map_or(SimpleLb::Unspecified, |lb| lb.simple);
+    (simple == SimpleLb::Passthrough).then_some(Discovery::OriginalDst)
+}
+
+fn no_dynamic_dns(service: &Service) -> Diagnostic {
+    service
+        .origin
+        .diagnostic(
+            Code::NotSupported,
+            format!(
+                "resolution DYNAMIC_DNS is not supported yet; proxies get no cluster for '{}', so \
+                 requests to it get 503",
+                service.hostname
+            ),
+        )
+        .field("spec.resolution")
+        .help("use DNS with the host names written out")
+}
+
+/// A cluster of which it is not yet known whether it can be.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    service: &'a Service,
+    port: &'a ServicePort,
+    subset: Option<&'a Subset>,
+    rule: Option<&'a DestinationRule>,
+    discovery: Discovery,
+    policy: Policy<'a>,
+    rule_policy: Policy<'a>,
+}
+
+impl<'a> Candidate<'a> {
+    /// `None` where Istio has no cluster either: DNS without a name to ask for.
+    fn decide(&self, scope: &Scope<'a>) -> Option<Result<Upstream<'a>, Diagnostic>> {
+        let Candidate { service, port, subset, rule, discovery, policy, rule_policy } = *self;
+        match discovery {
+            Discovery::StrictDns | Discovery::LogicalDns => {
+                let labels = subset.map(|s| &s.labels);
+                let key = PortKey::Number(port.number);
+                if endpoints::select(service, key, labels).is_empty() {
+                    return None;
+                }
+            }
+            Discovery::Eds | Discovery::OriginalDst => {}
+        }
+        let tls = match tls::resolve(scope, service, rule, policy.tls) {
+            Ok(tls) => tls,
+            Err(refusal) => {
+                let origin = rule.map_or(&service.origin, |rule| &rule.origin);
+                let finding = origin.diagnostic(refusal.code, refusal.message);
+                return Some(Err(finding.help(refusal.help)));
+            }
+        };
+        let subset_name = subset.map_or("", |s| &*s.name);
+        Some(Ok(Upstream {
+            name: names::outbound_cluster(port.number, subset_name, &service.hostname),
+            service,
+            port,
+            subset,
+            rule,
+            discovery,
+            policy,
+            rule_policy,
+            tls,
+        }))
+    }
+}
+
+impl<'a> Upstream<'a> {
+    /// The cluster's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether its endpoints come by EDS.
+    pub(crate) fn is_eds(&self) -> bool {
+        self.discovery == Discovery::Eds
+    }
+
+    /// The rule that asks for zone-aware routing, if one does.
+    pub(crate) fn zone_aware_rule(&self) -> Option<&'a DestinationRule> {
+        let zone_aware = self.policy.load_balancer.and_then(|lb| lb.zone_aware.as_ref())?;
+        self.rule.filter(|_| zone_aware.enabled)
+    }
+
+    /// The secrets that its TLS context refers to.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretUse<'a>> {
+        let settings = match &self.tls {
+            UpstreamTls::Plain => None,
+            UpstreamTls::Tls(settings) => Some(settings),
+        };
+        settings.into_iter().flat_map(|settings| settings.secrets())
+    }
+
+    fn labels(&self) -> Option<&'a Labels> {
+        self.subset.map(|s| &s.labels)
+    }
+
+    /// Its endpoints by locality, not yet arranged.
+    pub(super) fn groups(&self) -> Vec<Group<'a>> {
+        let key = match self.discovery {
+            Discovery::Eds => PortKey::Name(&self.port.name),
+            Discovery::OriginalDst => return Vec::new(),
+            Discovery::StrictDns | Discovery::LogicalDns => PortKey::Number(self.port.number),
+        };
+        let mut selected = endpoints::select(self.service, key, self.labels());
+        if self.discovery == Discovery::LogicalDns {
+            // Envoy takes exactly one.
+            selected.truncate(1);
+        }
+        endpoints::group(&selected)
+    }
+}
