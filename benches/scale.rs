@@ -1,0 +1,199 @@
+//! How reading, compiling and generating grow with the number of services. `make bench` prints
+//! the table; run it with nothing else on the machine.
+//!
+//! Each service is a ServiceEntry with two endpoints, a DestinationRule with two subsets and a
+//! VirtualService with two rules. The proxies are a router that serves all of them through one
+//! Gateway, and a sidecar that sees all of them. Each number is the best of several runs; what
+//! counts is the ratio between the columns, not the milliseconds.
+
+use pilotfish::compile::Workspace;
+use pilotfish::config::{SourceFile, read};
+use pilotfish::generate;
+use pilotfish::proxy::{NodeDescription, Proxy};
+use pilotfish::xds::TypeUrl;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Growth allowed from 1,000 to 10,000 services.
+const GROWTH_LIMIT: f64 = 12.0;
+/// How many times parsing reading and compiling may take.
+const READING_LIMIT: f64 = 3.0;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What was measured, and the time.
+type Row = (&'static str, Duration);
+
+fn main() {
+    let small = measure(1_000, 7);
+    let large = measure(10_000, 3);
+    println!("{:<40} {:>10} {:>10} {:>8}", "services", "1,000", "10,000", "growth");
+    let mut failures = Vec::new();
+    for ((name, before), (_, after)) in small.iter().zip(&large) {
+        let growth = after.as_secs_f64() / before.as_secs_f64();
+        println!("{name:<40} {:>10} {:>10} {growth:>7.1}x", show(*before), show(*after));
+        if growth > GROWTH_LIMIT {
+            failures.push(format!("{name} grows {growth:.1}x, more than {GROWTH_LIMIT}x"));
+        }
+    }
+    let (parse, whole) = documents(10_000, 5);
+    let ratio = whole.as_secs_f64() / parse.as_secs_f64();
+    println!(
+        "\n10,000 documents: parsing {}, reading and compiling {}: {ratio:.2}x",
+        show(parse),
+        show(whole)
+    );
+    if ratio > READING_LIMIT {
+        failures.push(format!("reading and compiling takes {ratio:.2}x what parsing takes"));
+    }
+    if !failures.is_empty() {
+        eprintln!("{}", failures.join("\n"));
+        std::process::exit(1);
+    }
+}
+
+fn show(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+/// The best of several runs; the time to drop the result is left out.
+fn best<T>(runs: usize, mut f: impl FnMut() -> T) -> (Duration, T) {
+    let mut best: Option<(Duration, T)> = None;
+    for _ in 0..runs {
+        let start = Instant::now();
+        let value = black_box(f());
+        let time = start.elapsed();
+        if best.as_ref().is_none_or(|(known, _)| time < *known) {
+            best = Some((time, value));
+        }
+    }
+    best.expect("at least one run")
+}
+
+fn measure(services: usize, runs: usize) -> Vec<Row> {
+    let files = files(services);
+    let (parse, _) = best(runs, || files.iter().map(read).collect::<Vec<_>>());
+    let (load, workspace) = best(runs, || load(&files));
+    let (compile, compiled) = best(runs, || workspace.compile());
+    let snapshot = &compiled.snapshot;
+    let proxy = |id: &str| -> Proxy {
+        let node = NodeDescription { id: id.into(), cluster: id.into(), ..Default::default() };
+        node.resolve(snapshot).expect("a valid node")
+    };
+    let router = proxy("edge");
+    let sidecar = proxy("sidecar~127.0.0.1~a.default~default.svc.cluster.local");
+    let (for_router, made) = best(runs, || generate::all(snapshot, &router));
+    assert!(made.set.len(TypeUrl::Cluster) > 2 * services, "every subset has a cluster");
+    assert!(made.set.len(TypeUrl::Route) >= 1, "the Gateway has routes");
+    let (for_sidecar, made) = best(runs, || generate::all(snapshot, &sidecar));
+    assert!(made.set.len(TypeUrl::Cluster) > 2 * services, "every subset has a cluster");
+    vec![
+        ("parsing", parse),
+        ("reading (parsing, decoding, checking)", load),
+        ("compiling", compile),
+        ("generating for a router", for_router),
+        ("generating for a sidecar", for_sidecar),
+    ]
+}
+
+/// Time of parsing, and of reading and compiling, that many documents.
+fn documents(count: usize, runs: usize) -> (Duration, Duration) {
+    let files = files(count / 3);
+    let (parse, _) = best(runs, || files.iter().map(read).collect::<Vec<_>>());
+    let (whole, _) = best(runs, || load(&files).compile());
+    (parse, whole)
+}
+
+fn load(files: &[SourceFile]) -> Workspace {
+    let mut workspace = Workspace::new("cluster.local");
+    for file in files {
+        workspace.replace_file(file.clone());
+    }
+    workspace
+}
+
+/// A file for each hundred services, and one for the Gateway.
+fn files(services: usize) -> Vec<SourceFile> {
+    let numbers: Vec<usize> = (0..services).collect();
+    let mut files: Vec<SourceFile> = numbers
+        .chunks(100)
+        .map(|chunk| {
+            let text: String = chunk.iter().map(|n| service(*n)).collect();
+            SourceFile::new(format!("services-{:05}.yaml", chunk[0]), text)
+        })
+        .collect();
+    files.push(SourceFile::new("gateway.yaml", GATEWAY));
+    files
+}
+
+const GATEWAY: &str = "\
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  servers:
+    - port: {number: 8080, name: http, protocol: HTTP}
+      hosts: ['*']
+";
+
+fn service(n: usize) -> String {
+    let (a, b) = (n / 250 % 250, n % 250);
+    format!(
+        "---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata:
+  name: service-{n}
+spec:
+  hosts: [service-{n}.example.com]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports:
+    - {{number: 80, name: http, protocol: HTTP}}
+  endpoints:
+    - address: 10.0.{a}.{b}
+      labels: {{version: v1}}
+    - address: 10.1.{a}.{b}
+      labels: {{version: v2}}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata:
+  name: service-{n}
+spec:
+  host: service-{n}.example.com
+  trafficPolicy:
+    connectionPool:
+      tcp: {{maxConnections: 100, connectTimeout: 2s}}
+    outlierDetection: {{consecutive5xxErrors: 5, interval: 10s}}
+  subsets:
+    - name: v1
+      labels: {{version: v1}}
+    - name: v2
+      labels: {{version: v2}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata:
+  name: service-{n}
+spec:
+  hosts: [service-{n}.example.com]
+  gateways: [edge, mesh]
+  http:
+    - match:
+        - uri: {{prefix: /api}}
+          headers:
+            x-version: {{exact: v2}}
+      route:
+        - destination: {{host: service-{n}.example.com, subset: v2}}
+      timeout: 5s
+    - route:
+        - destination: {{host: service-{n}.example.com, subset: v1}}
+          weight: 90
+        - destination: {{host: service-{n}.example.com, subset: v2}}
+          weight: 10
+      retries: {{attempts: 3, perTryTimeout: 2s}}
+"
+    )
+}
