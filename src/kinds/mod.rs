@@ -15,6 +15,7 @@ mod service_entry;
 mod testing;
 mod unsupported;
 mod values;
+mod virtual_service;
 mod workload_entry;
 
 pub use document::{Decoded, decode, schema};
@@ -55,7 +56,11 @@ pub trait Lower: Send + Sync + std::fmt::Debug {
 }
 
 /// Every kind, in the order of the documentation.
-pub const KINDS: &[&dyn Kind] = &[&service_entry::ServiceEntry, &workload_entry::WorkloadEntry];
+pub const KINDS: &[&dyn Kind] = &[
+    &virtual_service::VirtualService,
+    &service_entry::ServiceEntry,
+    &workload_entry::WorkloadEntry,
+];
 
 /// The kind of a document: `Ok(None)` when it is not one of ours, `Err` with the versions that
 /// are read when only the version is unknown.

@@ -7,7 +7,8 @@ use crate::diag::{Code, Diagnostic};
 /// A field whose use gives a "not supported yet" warning.
 #[derive(Debug, Clone, Copy)]
 pub struct Unsupported {
-    /// Path pattern: `spec.http[].match[].headers`. `[]` stands for any index, `{}` for any key.
+    /// Path pattern: `spec.http[].match[].headers`. `[]` stands for any index, `{}` for any key,
+    /// `{x*}` for any key that begins with `x` (in any case).
     pub path: &'static str,
     /// The value that is not supported; `None` is any value that is not null.
     pub value: Option<&'static str>,
@@ -28,20 +29,31 @@ pub(super) fn warn(table: &[Unsupported], f: &mut Findings<'_>) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     Key(&'static str),
-    AnyKey,
+    /// Any key that begins so.
+    AnyKey(&'static str),
     AnyIndex,
 }
 
 fn parse(path: &'static str) -> Vec<Pattern> {
     let mut steps = Vec::new();
-    for part in path.split('.') {
-        let name = part.trim_end_matches("[]");
-        match name {
-            "" => {}
-            "{}" => steps.push(Pattern::AnyKey),
-            name => steps.push(Pattern::Key(name)),
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix("[]") {
+            steps.push(Pattern::AnyIndex);
+            rest = after;
+        } else if let Some((inside, after)) =
+            rest.strip_prefix('{').and_then(|inside| inside.split_once('}'))
+        {
+            steps.push(Pattern::AnyKey(inside.trim_end_matches('*')));
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('.') {
+            rest = after;
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            steps.push(Pattern::Key(name));
+            rest = after;
         }
-        steps.extend((0..(part.len() - name.len()) / 2).map(|_| Pattern::AnyIndex));
     }
     steps
 }
@@ -58,8 +70,11 @@ fn walk(row: &Unsupported, steps: &[Pattern], at: &Field<'_>, node: &Node, f: &m
                 walk(row, rest, &at.key(name), next, f);
             }
         }
-        (Some((Pattern::AnyKey, rest)), Value::Mapping(entries)) => {
-            for (key, next) in entries {
+        (Some((Pattern::AnyKey(start), rest)), Value::Mapping(entries)) => {
+            let fits = |key: &str| {
+                key.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+            };
+            for (key, next) in entries.iter().filter(|(key, _)| fits(&key.text)) {
                 walk(row, rest, &at.key(&key.text), next, f);
             }
         }
@@ -68,7 +83,7 @@ fn walk(row: &Unsupported, steps: &[Pattern], at: &Field<'_>, node: &Node, f: &m
                 walk(row, rest, &at.index(index), next, f);
             }
         }
-        (Some((Pattern::AnyKey | Pattern::AnyIndex, _)), _) => {}
+        (Some((Pattern::AnyKey(_) | Pattern::AnyIndex, _)), _) => {}
     }
 }
 
@@ -111,9 +126,9 @@ mod tests {
         let table = [
             Unsupported { path: "spec.a[].b", value: None, instead: "it is ignored" },
             Unsupported { path: "spec.m.{}.c", value: Some("X"), instead: "Y is used" },
+            Unsupported { path: "spec.h.{@a.b*}", value: None, instead: "it is ignored" },
         ];
-        let spec =
-            "  a:\n  - b: 1\n  - c: 2\n  - b: null\n  - b: {}\n  m: {k: {c: X}, l: {c: Y}}\n";
+        let spec = "  a:\n  - b: 1\n  - c: 2\n  - b: null\n  - b: {}\n  m: {k: {c: X}, l: {c: Y}}\n  h: {'@A.b.c': 1, b: 2}\n";
         assert_eq!(
             findings(&table, spec),
             [
@@ -123,6 +138,8 @@ mod tests {
                  ignored (K default/x)",
                 "f.yaml:10:14: warning[PF0205]: spec.m.k.c: `X` is not supported yet: Y is used \
                  (K default/x)",
+                "f.yaml:11:7: warning[PF0205]: spec.h[\"@A.b.c\"]: the field is not supported yet: it \
+                 is ignored (K default/x)",
             ]
         );
     }
