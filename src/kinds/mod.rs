@@ -5,6 +5,7 @@
 //!
 //! To add a kind: one file with an implementation of [`Kind`], and one line in [`KINDS`].
 
+mod destination_rule;
 mod document;
 mod draft;
 mod format_string;
@@ -13,6 +14,7 @@ mod rules;
 mod service_entry;
 #[cfg(test)]
 mod testing;
+mod traffic_policy;
 mod unsupported;
 mod values;
 mod virtual_service;
@@ -58,6 +60,7 @@ pub trait Lower: Send + Sync + std::fmt::Debug {
 /// Every kind, in the order of the documentation.
 pub const KINDS: &[&dyn Kind] = &[
     &virtual_service::VirtualService,
+    &destination_rule::DestinationRule,
     &service_entry::ServiceEntry,
     &workload_entry::WorkloadEntry,
 ];
