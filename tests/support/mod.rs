@@ -1,0 +1,10 @@
+//! What several test programs share: golden cases, compiling them, judging what comes out.
+
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+pub mod case;
+pub mod compiled;
+pub mod consistency;
+pub mod diff;
+pub mod shuffle;
