@@ -17,6 +17,7 @@ mod matching;
 mod names;
 mod outbound;
 mod output;
+mod rds;
 mod route;
 mod scope;
 mod sds;
@@ -60,6 +61,7 @@ pub const GENERATORS: &[Generator] = &[
     row("inbound clusters", TypeUrl::Cluster, Part::Own(cds::inbound)),
     row("endpoints", TypeUrl::Endpoint, Part::Shared(eds::assignments)),
     row("gateway routes", TypeUrl::Route, Part::Shared(gateway_rds::generate)),
+    row("sidecar routes", TypeUrl::Route, Part::Shared(rds::generate)),
     row("secrets", TypeUrl::Secret, Part::Shared(sds::secrets)),
 ];
 

@@ -58,6 +58,14 @@ impl Place<'_> {
         names::outbound_cluster(port, &destination.subset, &destination.host)
     }
 
+    /// The ports of a destination's service when the port that is meant is not among them.
+    pub fn ports_without_default(&self, destination: &Destination) -> Option<Vec<u16>> {
+        let (None, Registry::ListenPort) = (destination.port, self.registry) else { return None };
+        let scoped = self.scope.find(&destination.host)?;
+        let ports: Vec<u16> = scoped.service.stream_ports().map(|p| p.number).collect();
+        (!ports.contains(&self.listen_port)).then_some(ports)
+    }
+
     /// The DestinationRule of a destination, as this proxy sees it.
     pub fn destination_rule(&self, host: &Hostname) -> Option<&DestinationRule> {
         let service = self.scope.find(host)?.service;

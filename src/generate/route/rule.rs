@@ -4,7 +4,7 @@ use super::headers::{self, Changes};
 use super::{Place, action, hash, matcher, retry};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::{filters, names};
-use crate::model::{HttpAction, HttpMatch, HttpRule, Service, VirtualService};
+use crate::model::{Destination, HttpAction, HttpMatch, HttpRule, Service, VirtualService};
 use crate::xds::pb::{self, Name, core, route};
 use crate::xds::{canonical, constraints};
 use route::route_match::PathSpecifier;
@@ -100,7 +100,15 @@ fn translate(
             action?
         }
         HttpAction::DirectResponse(response) => action::direct_response(response),
-        HttpAction::Route(destinations) => action::forward(place, rule, destinations, &mut changes),
+        HttpAction::Route(destinations) => {
+            let mirrors = rule.mirrors.iter().map(|m| &m.destination);
+            for to in destinations.iter().map(|d| &d.destination).chain(mirrors) {
+                if let Some(ports) = place.ports_without_default(to) {
+                    report(portless(rules, to, place.listen_port, &ports));
+                }
+            }
+            action::forward(place, rule, destinations, &mut changes)
+        }
         // `compile` has put the delegate's rules in its place.
         HttpAction::Delegate(_) => return None,
     };
@@ -134,6 +142,25 @@ fn translate(
         return None;
     }
     Some(route)
+}
+
+/// Istio's trap: a sidecar takes a destination that names no port for one on the client's port.
+fn portless(
+    rules: &VirtualService,
+    to: &Destination,
+    listen_port: u16,
+    ports: &[u16],
+) -> Diagnostic {
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let message = format!(
+        "the destination '{}' names no port, so requests to port {listen_port} of a sidecar go to \
+         port {listen_port}, which the service does not have; they get 503",
+        to.host
+    );
+    rules
+        .origin
+        .diagnostic_at(&to.span, Code::UnknownPort, message)
+        .help(format!("write destination.port.number; the service has {}", ports.join(", ")))
 }
 
 fn route_name(rule: &HttpRule, wanted: Option<&HttpMatch>) -> String {
