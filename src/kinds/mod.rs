@@ -9,8 +9,10 @@ mod destination_rule;
 mod document;
 mod draft;
 mod format_string;
+mod gateway;
 mod re2;
 mod rules;
+mod server_tls;
 mod service_entry;
 #[cfg(test)]
 mod testing;
@@ -61,6 +63,7 @@ pub trait Lower: Send + Sync + std::fmt::Debug {
 pub const KINDS: &[&dyn Kind] = &[
     &virtual_service::VirtualService,
     &destination_rule::DestinationRule,
+    &gateway::Gateway,
     &service_entry::ServiceEntry,
     &workload_entry::WorkloadEntry,
 ];

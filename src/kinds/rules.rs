@@ -286,7 +286,7 @@ pub fn header_value(f: &mut Findings<'_>, at: &Field<'_>, value: &str) {
 }
 
 /// Cipher suites of TLS 1.2 and below that Envoy (BoringSSL) knows.
-pub const CIPHER_SUITES: [&str; 14] = [
+pub const CIPHER_SUITES: [&str; 15] = [
     "ECDHE-ECDSA-AES128-GCM-SHA256",
     "ECDHE-RSA-AES128-GCM-SHA256",
     "ECDHE-ECDSA-AES256-GCM-SHA384",
@@ -301,6 +301,7 @@ pub const CIPHER_SUITES: [&str; 14] = [
     "AES256-GCM-SHA384",
     "AES128-SHA",
     "AES256-SHA",
+    "DES-CBC3-SHA",
 ];
 
 /// Warns about cipher suites that are unknown or named twice; both are left out.
@@ -336,5 +337,38 @@ pub fn workload_selector(
     selector_labels(f, &at.key("labels"), &selector.labels);
     if selector.labels.is_empty() {
         f.warn(at, Code::NoEffect, "a selector without labels selects everything in its namespace");
+    }
+}
+
+/// A host that must have a dot, where only a whole first label may be `*`.
+pub fn qualified_host(f: &mut Findings<'_>, at: &Field<'_>, host: &str) {
+    if host.is_empty() {
+        f.error(at, Code::InvalidValue, "the host is empty; `*` stands for all");
+    } else if let Some(problem) = wildcard_problem(host) {
+        f.error(at, Code::InvalidValue, format!("`{host}` is not a host name: {problem}"));
+    } else if !host.contains('.') {
+        let message = format!("`{host}` is a short name; write the whole name");
+        f.error(at, Code::InvalidValue, message);
+    } else if host.starts_with('*') && !host.starts_with("*.") {
+        let message = format!("`{host}` has a partial wildcard; `*` must be followed by a dot");
+        f.error(at, Code::InvalidValue, message);
+    }
+}
+
+/// An address to listen on: an IP address or a Unix socket.
+pub fn bind(f: &mut Findings<'_>, at: &Field<'_>, text: &str) {
+    match text.strip_prefix("unix://") {
+        Some(path) => unix_path(f, at, path),
+        None => ip_address(f, at, text),
+    }
+}
+
+/// The path of a Unix socket: absolute, or abstract with a leading `@`.
+pub fn unix_path(f: &mut Findings<'_>, at: &Field<'_>, path: &str) {
+    let ok = path.starts_with('@') || path.starts_with('/') && !path.ends_with('/');
+    if !ok {
+        let message =
+            format!("`unix://{path}` needs an absolute path of a socket, or `@` and a name");
+        f.error(at, Code::InvalidValue, message);
     }
 }
