@@ -4,8 +4,10 @@ mod cache;
 mod debounce;
 mod queue;
 mod request;
+mod worker;
 
 pub use cache::SnapshotCache;
 pub use debounce::{Batch, DebounceOptions, Debouncer, Verdict, run as debounce};
 pub use queue::{Job, PushQueue};
 pub use request::{Changed, PushRequest, Reason};
+pub use worker::{ConnectionId, Offer, Pusher, Registration, default_throttle};
