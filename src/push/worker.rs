@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn payload(offer: Option<Offer<u32>>) -> u32 {
-        *offer.expect("offered").job.request.payload.expect("has one")
+        *offer.expect("offered").job.request.payload.clone().expect("has one")
     }
 
     #[test]
