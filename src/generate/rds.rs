@@ -9,10 +9,13 @@ mod hosts;
 
 use super::host_index::HostIndex;
 use super::outbound::{self, RouteContent};
-use super::route::{self, HostPort, Place, PortForm, Registry, Scheme};
+use super::route::{self, Gap, HostPort, Place, PortForm, Registry, Scheme};
 use super::{EgressScope, Output, Scope, ScopedService, names};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{GatewayRef, Hostname, Protocol, Service, VirtualService};
+use crate::model::{
+    Destination, GatewayRef, Hostname, HttpAction, OutboundMode, Protocol, Service, VirtualService,
+};
+use crate::proxy::Interception;
 use crate::xds::pb::route as proto;
 use hosts::VirtualHosts;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,9 +48,29 @@ pub fn generate(scope: &Scope<'_>, output: &mut Output) {
         };
         output.emit(&name, &configuration);
     }
-    for finding in findings {
+    for finding in findings.into_iter().chain(allowed_in_vain(scope)) {
         output.report(finding);
     }
+}
+
+/// Without interception nothing tells where an unknown host was meant to go. The mesh's default
+/// allows all the same, so only a Sidecar that says so itself is told.
+fn allowed_in_vain(scope: &Scope<'_>) -> Option<Diagnostic> {
+    let sidecar = scope.sidecar?;
+    let policy = sidecar.outbound_traffic_policy.as_ref()?;
+    let in_vain = policy.mode == OutboundMode::AllowAny
+        && policy.egress_proxy.is_none()
+        && scope.view.interception == Interception::None;
+    in_vain.then(|| {
+        sidecar
+            .origin
+            .diagnostic(
+                Code::NoEffect,
+                "outboundTrafficPolicy ALLOW_ANY needs traffic interception, which the proxy does \
+                 not have; requests to unknown hosts get 502",
+            )
+            .help("describe the hosts in ServiceEntries, or name an egressProxy")
+    })
 }
 
 /// What one egress listener imports, so arranged that each route configuration looks only at what
@@ -189,15 +212,12 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
             }
             for (port, group) in groups {
                 let place = self.place(ports, port);
-                // A service that lives on other ports only is served here by accident: whoever
-                // names it asks on its own port.
                 let by_accident =
                     group.is_empty() && unknown.iter().all(|host| self.scope.find(host).is_some());
-                let routes = route::routes(&place, rules, &mut |finding| {
-                    if !(by_accident && finding.code == Code::UnknownPort) {
-                        findings.push(finding);
-                    }
-                });
+                if by_accident && leads_nowhere(&place, rules) {
+                    continue;
+                }
+                let routes = route::routes(&place, rules, &mut |f| findings.push(f));
                 if routes.is_empty() {
                     continue;
                 }
@@ -302,6 +322,16 @@ fn http_ports(scoped: &ScopedService<'_>, ports: Ports) -> Vec<u16> {
         .map(|p| p.number)
         .filter(|&number| ports.has(number))
         .collect()
+}
+
+/// Whether no rule gets a request anywhere. The usual VirtualService of a service that has no port
+/// 80 is such a one there: nobody asks for it on that port, so it is neither served nor reported.
+fn leads_nowhere(place: &Place<'_>, rules: &VirtualService) -> bool {
+    let is_gap = |to: &Destination| matches!(place.gap(to), Some(Gap::NoDefaultPort { .. }));
+    rules.http.iter().all(|rule| match &rule.action {
+        HttpAction::Route(list) => list.iter().all(|to| is_gap(&to.destination)),
+        HttpAction::Redirect(_) | HttpAction::DirectResponse(_) | HttpAction::Delegate(_) => false,
+    })
 }
 
 /// The services that the hosts of a VirtualService mean, and the hosts that mean none.

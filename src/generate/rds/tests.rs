@@ -1,12 +1,13 @@
 //! Istio's sharp cases of sidecar routes, told on small values.
 
 use super::*;
+use crate::diag::Code;
 use crate::generate::test_support::*;
 use crate::generate::{View, shared};
 use crate::model::Protocol::{Auto, Http, Tcp};
 use crate::model::{
     Address, Destination, HttpAction, HttpRule, Namespace, OutboundMode, OutboundTrafficPolicy,
-    Snapshot,
+    Sidecar, Snapshot, Visibility,
 };
 use crate::proxy::Interception;
 use crate::xds::TypeUrl;
@@ -274,6 +275,55 @@ fn a_destination_on_another_port_than_the_clients_is_reported() {
         list[0].destination.port = Some(9080);
     }
     assert_eq!(found(vec![virtual_service("v", &["foo.com"], vec![named])]), []);
+}
+
+#[test]
+fn a_service_on_other_ports_is_served_on_port_80_only_when_that_leads_somewhere() {
+    let services = || vec![service("a.com", &[(9080, Http)]), service("b.com", &[(80, Http)])];
+    let usual = virtual_service("v", &["a.com"], vec![rule_to("a.com")]);
+    let served = |rules| hosts(&snapshot(services(), rules), &sidecar(), "80");
+    assert_eq!(served(vec![usual]), ["b.com:80 -> outbound|80||b.com", PASS]);
+    let mut named = rule_to("a.com");
+    if let HttpAction::Route(list) = &mut named.action {
+        list[0].destination.port = Some(9080);
+    }
+    assert_eq!(
+        served(vec![virtual_service("v", &["a.com"], vec![named])]),
+        ["a.com:80 -> outbound|9080||a.com", "b.com:80 -> outbound|80||b.com", PASS]
+    );
+}
+
+#[test]
+fn a_destination_that_the_proxy_may_not_see_is_reported() {
+    let mut hidden = service("hidden.com", &[(80, Http)]);
+    hidden.namespace = Namespace::from("other");
+    hidden.visibility = Visibility::Namespaces([Namespace::from("other")].into());
+    let rules = vec![virtual_service("v", &["a.com"], vec![rule_to("hidden.com")])];
+    let snapshot = snapshot(vec![hidden, service("a.com", &[(80, Http)])], rules);
+    let findings = shared(&snapshot, &sidecar()).diagnostics;
+    assert_eq!(findings.iter().map(|f| f.code).collect::<Vec<_>>(), [Code::UnknownHost]);
+}
+
+#[test]
+fn a_sidecar_that_allows_what_cannot_be_is_told() {
+    let mut snapshot = snapshot(vec![service("a.com", &[(80, Http)])], Vec::new());
+    snapshot.sidecars = vec![Sidecar {
+        origin: origin("Sidecar", "default", "s"),
+        selector: None,
+        egress: Vec::new(),
+        ingress: Vec::new(),
+        outbound_traffic_policy: Some(OutboundTrafficPolicy {
+            mode: OutboundMode::AllowAny,
+            egress_proxy: None,
+        }),
+        inbound_connection_pool: None,
+    }];
+    let codes = |interception| -> Vec<Code> {
+        let view = View { interception, ..sidecar() };
+        shared(&snapshot, &view).diagnostics.iter().map(|f| f.code).collect()
+    };
+    assert_eq!(codes(Interception::None), [Code::NoEffect]);
+    assert_eq!(codes(Interception::Redirect), []);
 }
 
 #[test]

@@ -51,6 +51,27 @@ pub enum Registry<'a> {
     Gateway(&'a Namespace),
 }
 
+/// Why a cluster does not exist for a proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gap {
+    /// The proxy does not see the service.
+    Hidden,
+    /// The destination names no port, and the one that is meant is not among these.
+    NoDefaultPort {
+        /// The port that is meant.
+        port: u16,
+        /// Those that there are.
+        ports: Vec<u16>,
+    },
+    /// The service that the proxy sees lacks the port that is named.
+    NoPort {
+        /// The port that is named.
+        port: u16,
+        /// Those that there are.
+        ports: Vec<u16>,
+    },
+}
+
 impl Place<'_> {
     /// The cluster of a destination. Whether it exists is not asked: Envoy answers 503 when not.
     pub fn cluster(&self, destination: &Destination) -> String {
@@ -58,12 +79,28 @@ impl Place<'_> {
         names::outbound_cluster(port, &destination.subset, &destination.host)
     }
 
-    /// The ports of a destination's service when the port that is meant is not among them.
-    pub fn ports_without_default(&self, destination: &Destination) -> Option<Vec<u16>> {
-        let (None, Registry::ListenPort) = (destination.port, self.registry) else { return None };
-        let scoped = self.scope.find(&destination.host)?;
-        let ports: Vec<u16> = scoped.service.stream_ports().map(|p| p.number).collect();
-        (!ports.contains(&self.listen_port)).then_some(ports)
+    /// Why the cluster of a destination does not exist for this proxy, where the check of the
+    /// documents among themselves could not tell.
+    pub fn gap(&self, destination: &Destination) -> Option<Gap> {
+        let snapshot = self.scope.snapshot;
+        let Some(scoped) = self.scope.find(&destination.host) else {
+            let hidden = snapshot.services_of_host(&destination.host).next().is_some();
+            return hidden.then_some(Gap::Hidden);
+        };
+        let port = destination.port.unwrap_or_else(|| self.default_port(&destination.host));
+        if scoped.port(port).is_some() {
+            return None;
+        }
+        let ports = || scoped.ports().map(|p| p.number).collect();
+        match destination.port {
+            None => Some(Gap::NoDefaultPort { port, ports: ports() }),
+            Some(port) => {
+                let mut of_host = snapshot.services_of_host(&destination.host);
+                of_host
+                    .any(|s| s.port(port).is_some())
+                    .then(|| Gap::NoPort { port, ports: ports() })
+            }
+        }
     }
 
     /// The DestinationRule of a destination, as this proxy sees it.

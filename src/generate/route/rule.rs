@@ -1,7 +1,7 @@
 //! Rules of a VirtualService as routes, and the route of a service that has none.
 
 use super::headers::{self, Changes};
-use super::{Place, action, hash, matcher, retry};
+use super::{Gap, Place, action, hash, matcher, retry};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::{filters, names};
 use crate::model::{Destination, HttpAction, HttpMatch, HttpRule, Service, VirtualService};
@@ -103,8 +103,8 @@ fn translate(
         HttpAction::Route(destinations) => {
             let mirrors = rule.mirrors.iter().map(|m| &m.destination);
             for to in destinations.iter().map(|d| &d.destination).chain(mirrors) {
-                if let Some(ports) = place.ports_without_default(to) {
-                    report(portless(rules, to, place.listen_port, &ports));
+                if let Some(gap) = place.gap(to) {
+                    report(missing(place, rules, to, &gap));
                 }
             }
             action::forward(place, rule, destinations, &mut changes)
@@ -144,23 +144,36 @@ fn translate(
     Some(route)
 }
 
-/// Istio's trap: a sidecar takes a destination that names no port for one on the client's port.
-fn portless(
-    rules: &VirtualService,
-    to: &Destination,
-    listen_port: u16,
-    ports: &[u16],
-) -> Diagnostic {
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    let message = format!(
-        "the destination '{}' names no port, so requests to port {listen_port} of a sidecar go to \
-         port {listen_port}, which the service does not have; they get 503",
-        to.host
-    );
-    rules
-        .origin
-        .diagnostic_at(&to.span, Code::UnknownPort, message)
-        .help(format!("write destination.port.number; the service has {}", ports.join(", ")))
+/// A destination that this proxy has no cluster for.
+fn missing(place: &Place<'_>, rules: &VirtualService, to: &Destination, gap: &Gap) -> Diagnostic {
+    let host = &to.host;
+    let numbers = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let (code, message, help) = match gap {
+        Gap::Hidden => (
+            Code::UnknownHost,
+            format!(
+                "proxies of namespace '{}' do not see the service '{host}'; requests get 503",
+                place.scope.view.namespace
+            ),
+            "export the service to that namespace".to_owned(),
+        ),
+        // Istio's trap: a sidecar takes such a destination for one on the client's port.
+        Gap::NoDefaultPort { port, ports } => (
+            Code::UnknownPort,
+            format!(
+                "the destination names no port, which means {port} for requests to port {}, and \
+                 '{host}' does not have it; they get 503",
+                place.listen_port
+            ),
+            format!("write destination.port.number; the service has {}", numbers(ports)),
+        ),
+        Gap::NoPort { port, ports } => (
+            Code::UnknownPort,
+            format!("the proxy does not see port {port} of '{host}'; requests get 503"),
+            format!("it sees {}", numbers(ports)),
+        ),
+    };
+    rules.origin.diagnostic_at(&to.span, code, message).help(help)
 }
 
 fn route_name(rule: &HttpRule, wanted: Option<&HttpMatch>) -> String {
