@@ -14,6 +14,7 @@ mod re2;
 mod rules;
 mod server_tls;
 mod service_entry;
+mod sidecar;
 #[cfg(test)]
 mod testing;
 mod traffic_policy;
@@ -66,6 +67,7 @@ pub const KINDS: &[&dyn Kind] = &[
     &gateway::Gateway,
     &service_entry::ServiceEntry,
     &workload_entry::WorkloadEntry,
+    &sidecar::Sidecar,
 ];
 
 /// The kind of a document: `Ok(None)` when it is not one of ours, `Err` with the versions that
