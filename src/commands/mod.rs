@@ -1,9 +1,9 @@
 //! The commands: one file each. They read files and print; what they print is made by the core.
 
-mod bootstrap;
+pub mod bootstrap;
 mod completion;
-mod echo;
-mod files;
+pub mod echo;
+pub(crate) mod files;
 mod schema;
 mod translate;
 mod validate;

@@ -3,12 +3,12 @@
 //! The shell reads files and tells the workspace what changed; the workspace knows which version of
 //! each document is in force and makes snapshots. It does no I/O itself.
 
-use super::{Decoded, DocumentSet, Input, compile};
+use super::{Decoded, DocumentSet, Identity, Input, compile};
 use crate::config::{RawDocument, SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds::{self, Lower};
 use crate::model::{MeshSettings, Secret, SecretKey, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of all files.
@@ -18,6 +18,8 @@ pub struct Workspace {
     mesh: MeshFile,
     secrets: BTreeMap<Arc<str>, DirectorySecret>,
     domain_suffix: Option<Arc<str>>,
+    /// What was in force when [`Workspace::changed_kinds`] was asked last.
+    seen: BTreeMap<Identity, u128>,
 }
 
 /// The mesh configuration: the settings in force, and what is to be said about the file.
@@ -115,6 +117,20 @@ impl Workspace {
     /// Whether no document is in force.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The kinds of the documents that came, went or changed since this was asked last.
+    pub fn changed_kinds(&mut self) -> BTreeSet<Arc<str>> {
+        let now: BTreeMap<Identity, u128> = self
+            .documents
+            .documents()
+            .iter()
+            .map(|e| (Identity::of(&e.raw.header), e.raw.hash))
+            .collect();
+        let before = std::mem::replace(&mut self.seen, now);
+        let changed = self.seen.iter().filter(|(id, hash)| before.get(*id) != Some(*hash));
+        let gone = before.keys().filter(|id| !self.seen.contains_key(*id));
+        changed.map(|(id, _)| id).chain(gone).map(|id| id.kind.clone()).collect()
     }
 
     /// Compiles what is in force.

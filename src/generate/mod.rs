@@ -36,6 +36,7 @@ use crate::diag::Diagnostic;
 use crate::model::Snapshot;
 use crate::proxy::{Proxy, Role};
 use crate::xds::{ResourceSet, TypeUrl};
+use std::sync::Arc;
 
 /// One row of the table.
 pub struct Generator {
@@ -73,7 +74,7 @@ const fn row(name: &'static str, type_url: TypeUrl, part: Part) -> Generator {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generated {
     /// The resources.
-    pub set: ResourceSet,
+    pub set: Arc<ResourceSet>,
     /// Findings about what this proxy gets, sorted.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -22,7 +22,7 @@ impl Default for Output {
 impl Output {
     /// An output that begins with what is there already.
     pub(super) fn onto(start: &Generated) -> Output {
-        let mut output = Output { set: start.set.clone(), ..Output::default() };
+        let mut output = Output { set: (*start.set).clone(), ..Output::default() };
         output.diags.extend(start.diagnostics.iter().cloned());
         output
     }
@@ -61,6 +61,6 @@ impl Output {
     }
 
     pub(super) fn finish(self) -> Generated {
-        Generated { set: self.set, diagnostics: self.diags.into_sorted() }
+        Generated { set: self.set.into(), diagnostics: self.diags.into_sorted() }
     }
 }

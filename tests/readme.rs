@@ -1,0 +1,141 @@
+//! The README's table of kinds and fields says what the code does: it is made from the types and
+//! from the tables of unsupported fields, and compared here. `UPDATE_README=1` rewrites it.
+
+use pilotfish::kinds::{self, KINDS};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- fields: made by tests/readme.rs from the code; do not edit -->";
+const END: &str = "<!-- /fields -->";
+
+#[test]
+fn the_table_of_fields_is_what_the_code_does() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(BEGIN).expect("the README has the begin mark");
+    let (_, after) = rest.split_once(END).expect("the README has the end mark");
+    let expected = format!("{before}{BEGIN}\n\n{}\n{END}{after}", table());
+    if std::env::var_os("UPDATE_README").is_some() {
+        assert!(std::env::var_os("CI").is_none(), "CI does not rewrite the README");
+        fs::write(&path, expected).unwrap();
+    } else {
+        assert!(readme == expected, "the table is out of date: UPDATE_README=1 cargo test --test readme");
+    }
+}
+
+#[test]
+fn every_unsupported_field_is_a_field_of_its_kind() {
+    let schema = kinds::schema();
+    for kind in KINDS {
+        let objects = objects(&schema, kind.name());
+        for row in kind.unsupported() {
+            let (parent, field) = split(row.path);
+            let known = objects.iter().any(|(path, fields)| {
+                *path == parent && (field.starts_with('{') || fields.contains(&field.to_owned()))
+            });
+            // What stands below a map (`headers.{@request.auth*}`) is not an object of its own.
+            let below_map = field.starts_with('{') && {
+                let (grandparent, map) = split(parent);
+                objects.iter().any(|(path, fields)| *path == grandparent && fields.contains(&map.to_owned()))
+            };
+            assert!(known || below_map, "{}: {} is not a field", kind.name(), row.path);
+        }
+    }
+}
+
+fn table() -> String {
+    let schema = kinds::schema();
+    let mut out = String::new();
+    for kind in KINDS {
+        let versions = kind.versions().join(", ");
+        let group = if kind.group().is_empty() { "core" } else { kind.group() };
+        let objects = objects(&schema, kind.name());
+        let count: usize = objects.iter().map(|(_, fields)| fields.len()).sum();
+        let rows = kind.unsupported();
+        writeln!(out, "<details><summary><b>{}</b> ({group}: {versions}): {count} fields, {} not supported yet</summary>\n", kind.name(), rows.len()).unwrap();
+        writeln!(out, "| where | fields | not supported yet |\n| --- | --- | --- |").unwrap();
+        for (path, fields) in &objects {
+            let unsupported: Vec<String> = rows
+                .iter()
+                .filter(|row| belongs(row.path, path, &objects))
+                .map(|row| {
+                    let field = row.path.strip_prefix(path.as_str()).unwrap_or(row.path);
+                    let field = field.trim_start_matches('.');
+                    let value = row.value.map(|v| format!(": {v}")).unwrap_or_default();
+                    format!("`{field}{value}` ({})", row.instead)
+                })
+                .collect();
+            let fields: Vec<String> = fields.iter().map(|f| format!("`{f}`")).collect();
+            writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; ")).unwrap();
+        }
+        writeln!(out, "\n</details>\n").unwrap();
+    }
+    out.trim_end().to_owned()
+}
+
+/// Whether an unsupported path is shown in the row of this object: the longest that begins it.
+fn belongs(unsupported: &str, object: &str, objects: &[(String, Vec<String>)]) -> bool {
+    let begins = |object: &str| {
+        unsupported.strip_prefix(object).is_some_and(|rest| rest.starts_with(['.', '[']))
+    };
+    let longest = objects.iter().map(|(path, _)| path).filter(|p| begins(p)).max_by_key(|p| p.len());
+    longest.is_some_and(|longest| longest == object)
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('.').unwrap_or(("", path))
+}
+
+/// The objects of a kind with their fields, parents first. A type that occurs again is listed
+/// once, where it occurs first.
+fn objects(schema: &Value, kind: &str) -> Vec<(String, Vec<String>)> {
+    let document = &schema["$defs"][format!("{kind}Document")];
+    let mut found = Vec::new();
+    let mut seen = BTreeMap::new();
+    let properties = document["properties"].as_object().expect("a document has properties");
+    for (name, property) in properties {
+        if !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()) {
+            walk(schema, property, name.clone(), &mut seen, &mut found);
+        }
+    }
+    found
+}
+
+fn walk(
+    root: &Value,
+    schema: &Value,
+    path: String,
+    seen: &mut BTreeMap<String, String>,
+    found: &mut Vec<(String, Vec<String>)>,
+) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+        if seen.insert(name.to_owned(), path.clone()).is_none() {
+            walk(root, &root["$defs"][name], path, seen, found);
+        }
+        return;
+    }
+    for list in ["anyOf", "oneOf", "allOf"] {
+        for option in schema[list].as_array().into_iter().flatten() {
+            walk(root, option, path.clone(), seen, found);
+        }
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let names: Vec<String> = properties.keys().cloned().collect();
+        match found.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, fields)) => fields.extend(names),
+            None => found.push((path.clone(), names)),
+        }
+        for (name, property) in properties {
+            walk(root, property, format!("{path}.{name}"), seen, found);
+        }
+    }
+    if schema["items"].is_object() {
+        walk(root, &schema["items"], format!("{path}[]"), seen, found);
+    }
+    if schema["additionalProperties"].is_object() {
+        walk(root, &schema["additionalProperties"], format!("{path}.{{}}"), seen, found);
+    }
+}
