@@ -252,8 +252,7 @@ fn compile(state: &State) -> Arc<Generation> {
 /// Logs findings that were not there before, a line each.
 fn log_new(before: &[Diagnostic], now: &[Diagnostic]) {
     let before: HashSet<String> = before.iter().map(ToString::to_string).collect();
-    let new: Vec<&Diagnostic> =
-        now.iter().filter(|d| !before.contains(&d.to_string())).collect();
+    let new: Vec<&Diagnostic> = now.iter().filter(|d| !before.contains(&d.to_string())).collect();
     for finding in new.iter().take(LOGGED_FINDINGS) {
         log(finding);
     }

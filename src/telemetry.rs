@@ -13,8 +13,7 @@ pub fn init(format: Option<LogFormat>, filter: &str) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)?;
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // Failure means that logging has been started already.
     let _ = match format {
         LogFormat::Text => builder.with_ansi(terminal).with_target(false).try_init(),

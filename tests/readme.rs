@@ -22,7 +22,10 @@ fn the_table_of_fields_is_what_the_code_does() {
         assert!(std::env::var_os("CI").is_none(), "CI does not rewrite the README");
         fs::write(&path, expected).unwrap();
     } else {
-        assert!(readme == expected, "the table is out of date: UPDATE_README=1 cargo test --test readme");
+        assert!(
+            readme == expected,
+            "the table is out of date: UPDATE_README=1 cargo test --test readme"
+        );
     }
 }
 
@@ -30,20 +33,40 @@ fn the_table_of_fields_is_what_the_code_does() {
 fn every_unsupported_field_is_a_field_of_its_kind() {
     let schema = kinds::schema();
     for kind in KINDS {
-        let objects = objects(&schema, kind.name());
+        let document = &schema["$defs"][format!("{}Document", kind.name())];
         for row in kind.unsupported() {
-            let (parent, field) = split(row.path);
-            let known = objects.iter().any(|(path, fields)| {
-                *path == parent && (field.starts_with('{') || fields.contains(&field.to_owned()))
-            });
-            // What stands below a map (`headers.{@request.auth*}`) is not an object of its own.
-            let below_map = field.starts_with('{') && {
-                let (grandparent, map) = split(parent);
-                objects.iter().any(|(path, fields)| *path == grandparent && fields.contains(&map.to_owned()))
-            };
-            assert!(known || below_map, "{}: {} is not a field", kind.name(), row.path);
+            let path = row.path.replace("[]", ".[]");
+            let steps: Vec<&str> = path.split('.').filter(|step| !step.is_empty()).collect();
+            // A map key may hold dots: everything after the `{` is one step.
+            let map = steps.iter().position(|step| step.starts_with('{'));
+            let steps = &steps[..map.map_or(steps.len(), |map| map + 1)];
+            assert!(
+                exists(&schema, document, steps),
+                "{}: {} is not a field",
+                kind.name(),
+                row.path
+            );
         }
     }
+}
+
+/// Whether a path leads to a field of a schema.
+fn exists(root: &Value, schema: &Value, steps: &[&str]) -> bool {
+    if let Some(name) = schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+        return exists(root, &root["$defs"][name], steps);
+    }
+    let Some((first, rest)) = steps.split_first() else { return true };
+    let options = ["anyOf", "oneOf", "allOf"].into_iter();
+    let mut options = options.flat_map(|list| schema[list].as_array().into_iter().flatten());
+    if options.any(|option| exists(root, option, steps)) {
+        return true;
+    }
+    let next = match *first {
+        "[]" => &schema["items"],
+        key if key.starts_with('{') => &schema["additionalProperties"],
+        key => &schema["properties"][key],
+    };
+    !next.is_null() && exists(root, next, rest)
 }
 
 fn table() -> String {
@@ -69,7 +92,8 @@ fn table() -> String {
                 })
                 .collect();
             let fields: Vec<String> = fields.iter().map(|f| format!("`{f}`")).collect();
-            writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; ")).unwrap();
+            writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; "))
+                .unwrap();
         }
         writeln!(out, "\n</details>\n").unwrap();
     }
@@ -81,12 +105,9 @@ fn belongs(unsupported: &str, object: &str, objects: &[(String, Vec<String>)]) -
     let begins = |object: &str| {
         unsupported.strip_prefix(object).is_some_and(|rest| rest.starts_with(['.', '[']))
     };
-    let longest = objects.iter().map(|(path, _)| path).filter(|p| begins(p)).max_by_key(|p| p.len());
+    let longest =
+        objects.iter().map(|(path, _)| path).filter(|p| begins(p)).max_by_key(|p| p.len());
     longest.is_some_and(|longest| longest == object)
-}
-
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('.').unwrap_or(("", path))
 }
 
 /// The objects of a kind with their fields, parents first. A type that occurs again is listed
