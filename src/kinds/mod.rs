@@ -12,6 +12,7 @@ mod format_string;
 mod gateway;
 mod re2;
 mod rules;
+mod secret;
 mod server_tls;
 mod service_entry;
 mod sidecar;
@@ -25,6 +26,7 @@ mod workload_entry;
 
 pub use document::{Decoded, decode, schema};
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
+pub use secret::{expired, secret_of_files};
 pub use unsupported::Unsupported;
 
 use crate::config::{Header, RawDocument};
@@ -68,6 +70,7 @@ pub const KINDS: &[&dyn Kind] = &[
     &service_entry::ServiceEntry,
     &workload_entry::WorkloadEntry,
     &sidecar::Sidecar,
+    &secret::Secret,
 ];
 
 /// The kind of a document: `Ok(None)` when it is not one of ours, `Err` with the versions that
