@@ -69,15 +69,17 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn virtual_service(&mut self, rule: &VirtualService) {
-        for gateway in &rule.gateways {
+        for (gateway, span) in rule.gateways.iter().zip(&rule.gateway_spans) {
             let GatewayRef::Gateway(name) = gateway else { continue };
             match self.gateways.get(name) {
-                None => self.diags.push(rule.origin.diagnostic(
+                None => self.diags.push(rule.origin.diagnostic_at(
+                    span,
                     Code::UnknownGateway,
                     format!("there is no Gateway {name}; the rules have no effect there"),
                 )),
                 Some(gateway) if !serves_a_host(gateway, rule) => {
-                    let finding = rule.origin.diagnostic(
+                    let finding = rule.origin.diagnostic_at(
+                        span,
                         Code::UnboundVirtualService,
                         format!(
                             "no server of Gateway {name} has a host that fits {}; the rules have \
@@ -199,7 +201,8 @@ impl<'a> Check<'a> {
             self.snapshot.services_of_host(&rule.host).collect()
         };
         if services.is_empty() {
-            let mut finding = rule.origin.diagnostic(
+            let mut finding = rule.origin.diagnostic_at(
+                &rule.host_span,
                 Code::UnknownHost,
                 format!("no service has the host '{}'; the rule has no effect", rule.host),
             );

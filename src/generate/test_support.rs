@@ -103,6 +103,7 @@ pub fn virtual_service(name: &str, hosts: &[&str], http: Vec<HttpRule>) -> Virtu
         origin: origin("VirtualService", "default", name),
         hosts: hosts.iter().map(|&h| Hostname::from(h)).collect(),
         gateways: vec![GatewayRef::Mesh],
+        gateway_spans: Vec::new(),
         visibility: Visibility::Public,
         http,
         tls: Vec::new(),
@@ -280,6 +281,7 @@ pub fn destination_rule(host: &str, policy: TrafficPolicy) -> DestinationRule {
     DestinationRule {
         origin: origin("DestinationRule", "default", host),
         host: Hostname::from(host),
+        host_span: span(),
         visibility: None,
         selector: None,
         policy: Some(policy),

@@ -166,6 +166,7 @@ pub struct DestinationRule;
 #[derive(Debug)]
 struct Decoded {
     spec: Spec,
+    host: Span,
     subsets: Vec<Span>,
 }
 
@@ -218,7 +219,7 @@ impl Kind for DestinationRule {
             let root = Field::root("spec");
             let subsets = root.key("subsets");
             let subsets = (0..spec.subsets.len()).map(|i| f.span(&subsets.index(i))).collect();
-            Decoded { spec, subsets }
+            Decoded { spec, host: f.span(&root.key("host")), subsets }
         })
     }
 
@@ -250,6 +251,7 @@ impl Lower for Decoded {
         draft.destination_rules.push(model::DestinationRule {
             origin: origin("DestinationRule", header),
             host: mesh.expand_short_name(&spec.host, &own),
+            host_span: self.host.clone(),
             visibility,
             selector,
             policy: spec.traffic_policy.as_ref().map(TrafficPolicy::lower),

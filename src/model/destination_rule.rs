@@ -12,6 +12,8 @@ pub struct DestinationRule {
     pub origin: Origin,
     /// The host, short names expanded.
     pub host: Hostname,
+    /// Where the host is named.
+    pub host_span: Span,
     /// Who may see it; `None` when nothing was written (the mesh's default then decides whether it
     /// is private to its namespace).
     pub visibility: Option<Visibility>,

@@ -1,6 +1,7 @@
 //! VirtualServices: which rules apply to which hosts, where.
 
 use super::{Hostname, HttpRule, ObjectName, Origin, TcpRule, TlsRule, Visibility};
+use crate::diag::Span;
 use std::fmt;
 
 /// Where a rule applies.
@@ -31,6 +32,8 @@ pub struct VirtualService {
     pub hosts: Vec<Hostname>,
     /// Where it applies; an empty list in YAML is `[mesh]` here.
     pub gateways: Vec<GatewayRef>,
+    /// Where each of them is named; empty when none is.
+    pub gateway_spans: Vec<Span>,
     /// Who may see it.
     pub visibility: Visibility,
     /// HTTP rules in order.

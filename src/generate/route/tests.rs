@@ -361,6 +361,7 @@ fn hashing(
     DestinationRule {
         origin: origin("DestinationRule", "default", "b"),
         host: Hostname::from("b.b"),
+        host_span: span(),
         visibility: None,
         selector: None,
         policy: Some(policy(whole, port)),

@@ -37,6 +37,7 @@ pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualSer
         origin: origin("VirtualService", &document.header),
         hosts: spec.hosts.iter().map(|host| Hostname::from(host.as_str())).collect(),
         gateways,
+        gateway_spans: each(&at.key("gateways"), &spec.gateways, |at, _| document.span(at)),
         visibility: Visibility::Public,
         http: each(&at.key("http"), &spec.http, |at, rule| lowering.http(at, rule)),
         tls: each(&at.key("tls"), &spec.tls, |at, rule| model::TlsRule {
