@@ -12,6 +12,7 @@ pub mod filters;
 mod gateway;
 mod gateway_rds;
 mod host_index;
+mod lds;
 mod listener;
 mod matching;
 mod names;
@@ -61,9 +62,12 @@ pub const GENERATORS: &[Generator] = &[
     row("clusters", TypeUrl::Cluster, Part::Shared(cds::outbound)),
     row("inbound clusters", TypeUrl::Cluster, Part::Own(cds::inbound)),
     row("endpoints", TypeUrl::Endpoint, Part::Shared(eds::assignments)),
+    row("listeners", TypeUrl::Listener, Part::Shared(lds::shared)),
+    row("inbound listeners", TypeUrl::Listener, Part::Own(lds::inbound)),
     row("gateway routes", TypeUrl::Route, Part::Shared(gateway_rds::generate)),
     row("sidecar routes", TypeUrl::Route, Part::Shared(rds::generate)),
-    row("secrets", TypeUrl::Secret, Part::Shared(sds::secrets)),
+    row("cluster secrets", TypeUrl::Secret, Part::Shared(sds::secrets)),
+    row("listener secrets", TypeUrl::Secret, Part::Shared(lds::secrets)),
 ];
 
 const fn row(name: &'static str, type_url: TypeUrl, part: Part) -> Generator {

@@ -23,6 +23,7 @@ pub(super) use build::{assignment, cluster};
 pub(super) use inbound::clusters as inbound_clusters;
 pub(super) use outbound::for_each_upstream;
 pub use policy::{Policy, tcp_idle_timeout, tunnel};
+pub(super) use san::matcher as subject_alt_name;
 pub(super) use special::{black_hole, inbound_passthrough, passthrough};
 
 use locality::FailoverOn;

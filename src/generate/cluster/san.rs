@@ -33,7 +33,7 @@ pub(super) fn of_service(service: &Service, mesh: &MeshSettings) -> BTreeSet<Str
 }
 
 /// Matches one name, of the type that it looks like.
-pub(super) fn matcher(name: &str) -> pb::tls::SubjectAltNameMatcher {
+pub(in crate::generate) fn matcher(name: &str) -> pb::tls::SubjectAltNameMatcher {
     use pb::tls::subject_alt_name_matcher::SanType;
     let san_type = if name.contains("://") {
         SanType::Uri

@@ -1,10 +1,10 @@
 //! TCP: where a connection goes, and the network filters that take it there.
 
 use super::Writer;
+use crate::generate::cluster::{self, Policy};
 use crate::generate::{Scope, names};
 use crate::model::{
-    Destination, DestinationRule, HashKey, Hostname, Protocol, Service, TrafficPolicy, Tunnel,
-    VirtualService, WeightedDestination,
+    Destination, HashKey, Hostname, Protocol, Service, Tunnel, VirtualService, WeightedDestination,
 };
 use crate::proxy::Role;
 use crate::xds::pb::{self, listener, mongo_proxy, percent, tcp_proxy};
@@ -123,41 +123,33 @@ fn only(mut ports: impl Iterator<Item = u16>) -> Option<u16> {
     first.filter(|_| ports.next().is_none())
 }
 
-/// What a DestinationRule says about TCP connections on their way in.
+/// What a DestinationRule says about connections on their way in.
 #[derive(Default)]
-struct Shape {
+struct Shape<'a> {
     idle_timeout: Option<Duration>,
     max_duration: Option<Duration>,
     hash_source_ip: bool,
-    tunnel: Option<Tunnel>,
+    tunnel: Option<&'a Tunnel>,
 }
 
-impl Shape {
-    fn of(scope: &Scope<'_>, of: PolicyOf<'_>) -> Shape {
-        let Some(rule) = scope.destination_rule(of.service) else { return Shape::default() };
-        let mut shape = Shape::default();
-        shape.apply(rule.policy.as_ref(), of.port);
-        shape.subset(rule, of);
-        shape
-    }
-
-    fn subset(&mut self, rule: &DestinationRule, of: PolicyOf<'_>) {
-        let subset = rule.subset(of.subset).filter(|_| !of.subset.is_empty());
-        self.apply(subset.and_then(|s| s.policy.as_ref()), of.port);
-    }
-
-    /// Overrides with what a policy has.
-    fn apply(&mut self, policy: Option<&TrafficPolicy>, port: u16) {
-        let Some(policy) = policy.map(|p| p.for_port(port)) else { return };
-        if let Some(pool) = policy.connection_pool {
-            self.idle_timeout = pool.tcp.idle_timeout;
-            self.max_duration = pool.tcp.max_connection_duration;
-        }
-        if let Some(hash) = policy.load_balancer.and_then(|lb| lb.consistent_hash) {
-            self.hash_source_ip = matches!(hash.key, Some(HashKey::SourceIp(true)));
-        }
-        if policy.tunnel.is_some() {
-            self.tunnel = policy.tunnel;
+impl<'a> Shape<'a> {
+    fn of(scope: &Scope<'a>, of: PolicyOf<'a>) -> Shape<'a> {
+        let Some(rule) = scope.destination_rule(of.service).map(|rule| &**rule) else {
+            return Shape::default();
+        };
+        let policy = Policy::of_rule(Some(rule), of.port);
+        let policy = match rule.subset(of.subset) {
+            Some(subset) => policy.of_subset(subset, of.port),
+            None => policy,
+        };
+        let hash = policy.load_balancer.and_then(|lb| lb.consistent_hash.as_ref());
+        // As with the idle timeout, only the rule's top level counts.
+        let pool = rule.policy.as_ref().and_then(|p| p.connection_pool.as_ref());
+        Shape {
+            idle_timeout: cluster::tcp_idle_timeout(Some(rule)),
+            max_duration: pool.and_then(|pool| pool.tcp.max_connection_duration),
+            hash_source_ip: hash.is_some_and(|h| h.key == Some(HashKey::SourceIp(true))),
+            tunnel: cluster::tunnel(Some(rule), of.port, of.subset),
         }
     }
 }
@@ -235,7 +227,7 @@ fn source_ip() -> percent::HashPolicy {
     }
 }
 
-fn tunnel(tunnel: Tunnel) -> tcp_proxy::tcp_proxy::TunnelingConfig {
+fn tunnel(tunnel: &Tunnel) -> tcp_proxy::tcp_proxy::TunnelingConfig {
     tcp_proxy::tcp_proxy::TunnelingConfig {
         hostname: format!("{}:{}", tunnel.target_host, tunnel.target_port),
         use_post: tunnel.use_post,

@@ -1,0 +1,155 @@
+//! What a sidecar's workload sends: the planned listeners, and the one that catches redirected
+//! connections and hands them over.
+
+use super::hcm::{Manager, Place, Routes};
+use super::matches::ChainMatch;
+use super::tcp::TcpRoute;
+use super::{Chain, Writer, address, http_inspector, tls_inspector};
+use crate::diag::Diagnostic;
+use crate::generate::outbound::{ChainAction, PlannedChain, PlannedListener, plan};
+use crate::generate::{Scope, names};
+use crate::model::OutboundMode;
+use crate::proxy::{Interception, Role};
+use crate::xds::pb::{self, core, listener};
+use std::time::Duration;
+
+/// The outbound listeners of a sidecar, and what is to be said about them.
+pub fn outbound_listeners(scope: &Scope<'_>) -> (Vec<listener::Listener>, Vec<Diagnostic>) {
+    match scope.view.role {
+        Role::Router => return Default::default(),
+        Role::Sidecar => {}
+    }
+    let writer = Writer::new(scope);
+    let planned = plan(scope);
+    let mut listeners = Vec::with_capacity(planned.listeners.len() + 1);
+    listeners.extend(writer.capture());
+    listeners.extend(planned.listeners.into_iter().map(|l| writer.planned(l)));
+    (listeners, planned.findings)
+}
+
+impl Writer<'_> {
+    /// The listener that redirected connections come to. Those with a listener of their own are
+    /// handed over to it (envoy-facts F70), the others go where unknown traffic goes.
+    fn capture(&self) -> Option<listener::Listener> {
+        let transparent = match self.scope.view.interception {
+            Interception::None => return None,
+            Interception::Redirect => None,
+            Interception::Tproxy => Some(pb::bool_value(true)),
+        };
+        let port = self.scope.snapshot.mesh.proxy_listen_port;
+        let to_itself = ChainMatch { destination_port: Some(port), ..ChainMatch::default() };
+        let chains = [
+            Chain::new("virtualOutbound-blackhole", to_itself, self.black_hole()),
+            Chain::new(
+                "virtualOutbound-catchall-tcp",
+                ChainMatch::default(),
+                self.tcp_filters(&self.captured_unknown()),
+            ),
+        ];
+        Some(listener::Listener {
+            name: "virtualOutbound".to_owned(),
+            address: Some(address(self.scope.view.ip_mode.wildcard(), port)),
+            transparent,
+            use_original_dst: Some(pb::bool_value(true)),
+            filter_chains: chains.into_iter().map(|chain| chain.timed().proto).collect(),
+            traffic_direction: core::TrafficDirection::Outbound.into(),
+            max_connections_to_accept_per_socket_event: Some(pb::u32_value(1)),
+            access_log: self.listener_access_log.clone(),
+            ..Default::default()
+        })
+    }
+
+    /// Where connections go that no service has.
+    fn captured_unknown(&self) -> TcpRoute<'static> {
+        TcpRoute::to_cluster(self.egress_proxy().unwrap_or_else(|| {
+            match self.scope.outbound_policy.mode {
+                OutboundMode::AllowAny => names::PASSTHROUGH.to_owned(),
+                OutboundMode::RegistryOnly => names::BLACK_HOLE.to_owned(),
+            }
+        }))
+    }
+
+    /// The same on a listener that binds: there is no original destination to go to, so without an
+    /// egress proxy such connections are refused (envoy-facts F71).
+    fn bound_unknown(&self) -> Option<TcpRoute<'static>> {
+        self.egress_proxy().map(TcpRoute::to_cluster)
+    }
+
+    fn egress_proxy(&self) -> Option<String> {
+        let policy = self.scope.outbound_policy;
+        match policy.mode {
+            OutboundMode::RegistryOnly => None,
+            OutboundMode::AllowAny => policy.egress_proxy.as_ref().map(|proxy| {
+                let port = proxy.port.unwrap_or_default();
+                names::outbound_cluster(port, &proxy.subset, &proxy.host)
+            }),
+        }
+    }
+
+    fn planned(&self, planned: PlannedListener<'_>) -> listener::Listener {
+        let name = names::listener(&planned.bind, planned.port);
+        let mut chains: Vec<Chain> =
+            planned.chains.iter().map(|chain| self.chain(chain, &name)).collect();
+        let sniffs_tls = chains.iter().any(Chain::needs_tls_inspector);
+        let sniffs_http = chains.iter().any(Chain::needs_http_inspector);
+        let mut listener_filters = Vec::new();
+        if sniffs_tls {
+            listener_filters.push(tls_inspector());
+        }
+        if sniffs_http {
+            listener_filters.push(http_inspector());
+        }
+        let default = self.default_chain(&mut chains, planned.binds);
+        listener::Listener {
+            name,
+            address: Some(address(&planned.bind, planned.port)),
+            filter_chains: chains.into_iter().map(|chain| chain.proto).collect(),
+            default_filter_chain: default.map(|chain| chain.proto),
+            listener_filters,
+            listener_filters_timeout: Some(match sniffs_http {
+                true => self.detection_timeout(),
+                false => pb::duration(Duration::ZERO),
+            }),
+            continue_on_listener_filters_timeout: true,
+            traffic_direction: core::TrafficDirection::Outbound.into(),
+            bind_to_port: (!planned.binds).then(|| pb::bool_value(false)),
+            max_connections_to_accept_per_socket_event: planned.binds.then(|| pb::u32_value(1)),
+            ..Default::default()
+        }
+    }
+
+    /// What takes the connections that no chain with a condition takes: the match-all chain, which
+    /// stays in the list when it is alone, else the way of unknown traffic.
+    fn default_chain(&self, chains: &mut Vec<Chain>, binds: bool) -> Option<Chain> {
+        if let Some(position) = chains.iter().position(|c| c.matches.is_match_all()) {
+            return (chains.len() > 1).then(|| chains.remove(position));
+        }
+        let unknown = match binds {
+            true => self.bound_unknown()?,
+            false => self.captured_unknown(),
+        };
+        let filters = self.tcp_filters(&unknown);
+        Some(Chain::new("PassthroughFilterChain", ChainMatch::default(), filters).timed())
+    }
+
+    fn chain(&self, planned: &PlannedChain<'_>, listener: &str) -> Chain {
+        let filters = match &planned.action {
+            ChainAction::Http { route, protocol } => self.http_filters(Manager {
+                place: Place::Outbound,
+                stat_prefix: format!("outbound_{listener};"),
+                protocol: *protocol,
+                routes: Routes::Named(route.clone()),
+            }),
+            ChainAction::Tcp(route) => self.tcp_filters(route),
+        };
+        let mut chain = Chain::new("", planned.matches.clone(), filters).timed();
+        if let ChainAction::Tcp(TcpRoute { rule: Some(rule), documented: true, .. }) =
+            &planned.action
+        {
+            let name = &rule.origin.name;
+            let path = names::config_path("virtual-service", &name.namespace, &name.name);
+            chain.proto.metadata = Some(super::config_metadata(path));
+        }
+        chain
+    }
+}
