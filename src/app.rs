@@ -232,6 +232,7 @@ fn compile(state: &State) -> Arc<Generation> {
     let number = published.generation.load().as_ref().map_or(1, |g| g.number() + 1);
     let mut findings = compiled.diagnostics;
     findings.extend(state.problems.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+    findings.extend(files::expired_certificates(&compiled.snapshot));
     log_new(&published.findings.load(), &findings);
     published.metrics.compiled(&compiled.snapshot, &findings, took);
     info!(

@@ -2,6 +2,8 @@
 
 use crate::compile::{Compiled, Workspace};
 use crate::diag::{self, Diagnostic, Diagnostics, Severity};
+use crate::kinds;
+use crate::model::Snapshot;
 use crate::settings::ExtraSourceArgs;
 use crate::watch::{Changes, Found, Roots, Scanner};
 use anyhow::{Context, bail};
@@ -37,6 +39,7 @@ pub fn load(paths: &[PathBuf], extra: &ExtraSourceArgs) -> anyhow::Result<Loaded
     let mut compiled = workspace.compile();
     let mut diags = Diagnostics::new();
     diags.extend(problems);
+    diags.extend(expired_certificates(&compiled.snapshot));
     diags.extend(std::mem::take(&mut compiled.diagnostics));
     compiled.diagnostics = diags.into_sorted();
     Ok(Loaded { workspace, compiled })
@@ -69,6 +72,14 @@ pub fn apply(workspace: &mut Workspace, changes: Changes) -> Vec<Diagnostic> {
         workspace.remove_secret(&name);
     }
     changes.problems
+}
+
+/// Certificates of the snapshot that have expired by now. The core has no clock, so it does not
+/// say this itself.
+pub fn expired_certificates(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let now = jiff::Timestamp::now();
+    let secrets = snapshot.secrets.iter();
+    secrets.filter_map(|(key, secret)| kinds::expired(key, secret, now)).collect()
 }
 
 /// The findings for people, with excerpts.

@@ -92,7 +92,7 @@ impl Workspace {
     /// last good secret in force.
     pub fn replace_secret(&mut self, files: &SecretFiles) {
         let mut diags = Diagnostics::new();
-        let read = None;
+        let read = kinds::secret_of_files(files, &mut diags).map(|(_, secret)| secret);
         let known = self.secrets.remove(&files.name).and_then(|known| known.secret);
         let secret = DirectorySecret { secret: read.or(known), diagnostics: diags.into_sorted() };
         self.secrets.insert(files.name.clone(), secret);
