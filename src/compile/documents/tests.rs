@@ -1,3 +1,5 @@
+//! What is in force after files came, changed, broke and went.
+
 use super::{Decoded, DocumentSet};
 use crate::config::{RawDocument, SourceFile, decode};
 use crate::diag::{Code, Diagnostic, Diagnostics};

@@ -1,1 +1,1 @@
-
+//! Sidecars: what is refused, what is warned of, and what they mean.

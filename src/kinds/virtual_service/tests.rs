@@ -1,1 +1,1 @@
-
+//! VirtualServices: what is refused, what is warned of, and what they mean.
