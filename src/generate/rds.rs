@@ -9,12 +9,10 @@ mod hosts;
 
 use super::host_index::HostIndex;
 use super::outbound::{self, RouteContent};
-use super::route::{self, Gap, HostPort, Place, PortForm, Registry, Scheme};
+use super::route::{self, HostPort, Place, PortForm, Registry, Scheme};
 use super::{EgressScope, Output, Scope, ScopedService, names};
 use crate::diag::{Code, Diagnostic};
-use crate::model::{
-    Destination, GatewayRef, Hostname, HttpAction, OutboundMode, Protocol, Service, VirtualService,
-};
+use crate::model::{GatewayRef, Hostname, OutboundMode, Protocol, Service, VirtualService};
 use crate::proxy::Interception;
 use crate::xds::pb::route as proto;
 use hosts::VirtualHosts;
@@ -214,10 +212,12 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
                 let place = self.place(ports, port);
                 let by_accident =
                     group.is_empty() && unknown.iter().all(|host| self.scope.find(host).is_some());
-                if by_accident && leads_nowhere(&place, rules) {
+                let mut found = Vec::new();
+                let routes = route::routes(&place, rules, &mut |finding| found.push(finding));
+                if by_accident && routes.iter().all(|route| leads_nowhere(self.scope, route)) {
                     continue;
                 }
-                let routes = route::routes(&place, rules, &mut |f| findings.push(f));
+                findings.append(&mut found);
                 if routes.is_empty() {
                     continue;
                 }
@@ -324,14 +324,24 @@ fn http_ports(scoped: &ScopedService<'_>, ports: Ports) -> Vec<u16> {
         .collect()
 }
 
-/// Whether no rule gets a request anywhere. The usual VirtualService of a service that has no port
-/// 80 is such a one there: nobody asks for it on that port, so it is neither served nor reported.
-fn leads_nowhere(place: &Place<'_>, rules: &VirtualService) -> bool {
-    let is_gap = |to: &Destination| matches!(place.gap(to), Some(Gap::NoDefaultPort { .. }));
-    rules.http.iter().all(|rule| match &rule.action {
-        HttpAction::Route(list) => list.iter().all(|to| is_gap(&to.destination)),
-        HttpAction::Redirect(_) | HttpAction::DirectResponse(_) | HttpAction::Delegate(_) => false,
-    })
+/// Whether a route only names clusters that the proxy does not have. The usual VirtualService of a
+/// service that has no port 80 has only such routes there: nobody asks for it on that port, so it
+/// is neither served nor reported.
+fn leads_nowhere(scope: &Scope<'_>, route: &proto::Route) -> bool {
+    use proto::route_action::ClusterSpecifier;
+    let missing = |cluster: &str| {
+        names::parse_cluster(cluster).is_some_and(|(_, port, _, host)| {
+            scope.find(host).is_none_or(|s| s.port(port).is_none())
+        })
+    };
+    let Some(proto::route::Action::Route(action)) = &route.action else { return false };
+    match &action.cluster_specifier {
+        Some(ClusterSpecifier::Cluster(name)) => missing(name),
+        Some(ClusterSpecifier::WeightedClusters(split)) => {
+            split.clusters.iter().all(|cluster| missing(&cluster.name))
+        }
+        _ => false,
+    }
 }
 
 /// The services that the hosts of a VirtualService mean, and the hosts that mean none.

@@ -10,7 +10,8 @@ mod retry;
 mod rule;
 mod virtual_host;
 
-pub use destination::{Gap, Place, Registry, Scheme};
+use destination::Gap;
+pub use destination::{Place, Registry, Scheme};
 pub use domains::{Domain, PortForm, of_host, of_service};
 pub use rule::{is_catch_all, routes, service_route};
 pub use virtual_host::{HostPort, catch_all, configuration, empty, virtual_host};
