@@ -157,7 +157,7 @@ impl<'a> Merge<'a> {
         let position = self.by_address.get(&(bind, port)).copied();
         let hosts = tls_hosts(of, kind);
         if let Some(position) = position
-            && let Err(finding) = self.admit(position, of, kind, &hosts)
+            && let Some(finding) = self.objection(position, of, kind, &hosts)
         {
             self.merged.findings.push(finding);
             return;
@@ -204,14 +204,14 @@ impl<'a> Merge<'a> {
         self.merged.listeners[position].servers.push(MergedServer { of, kind, route });
     }
 
-    /// Whether the server fits into a listener that others have already.
-    fn admit(
+    /// Why the server does not fit into a listener that others have already.
+    fn objection(
         &self,
         position: usize,
         of: GatewayServer<'a>,
         kind: ServerKind,
         hosts: &[String],
-    ) -> Result<(), Diagnostic> {
+    ) -> Option<Diagnostic> {
         let duplicate =
             hosts.iter().find_map(|h| Some((h, self.hosts.get(&(position, h.clone()))?)));
         if let Some((host, other)) = duplicate {
@@ -221,10 +221,11 @@ impl<'a> Merge<'a> {
                 other.label(),
                 self.merged.listeners[position].port
             );
-            return Err(of
-                .finding(Code::DuplicateSni, message)
-                .help("serve a host in one server only; VirtualServices can share it")
-                .related(other.server.span.clone(), "the server that is served"));
+            return Some(
+                of.finding(Code::DuplicateSni, message)
+                    .help("serve a host in one server only; VirtualServices can share it")
+                    .related(other.server.span.clone(), "the server that is served"),
+            );
         }
         let listener = &self.merged.listeners[position];
         let in_the_way = match (listener.plain(), kind) {
@@ -241,21 +242,18 @@ impl<'a> Merge<'a> {
             }
             (None, ServerKind::Https | ServerKind::Tls | ServerKind::Passthrough) => None,
         };
-        match in_the_way {
-            None => Ok(()),
-            Some(other) => {
-                let message = format!(
-                    "the {} is left out: the {} has port {} already",
-                    of.label(),
-                    other.of.label(),
-                    listener.port
-                );
-                Err(of
-                    .finding(Code::PortConflict, message)
-                    .help("use another port or another bind address")
-                    .related(other.of.server.span.clone(), "the server that is served"))
-            }
-        }
+        let other = in_the_way?;
+        let message = format!(
+            "the {} is left out: the {} has port {} already",
+            of.label(),
+            other.of.label(),
+            listener.port
+        );
+        Some(
+            of.finding(Code::PortConflict, message)
+                .help("use another port or another bind address")
+                .related(other.of.server.span.clone(), "the server that is served"),
+        )
     }
 }
 

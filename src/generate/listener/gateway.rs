@@ -41,7 +41,7 @@ pub fn gateway_secrets(scope: &Scope<'_>) -> Vec<pb::tls::Secret> {
 fn context<'a>(
     scope: &Scope<'a>,
     server: &MergedServer<'a>,
-) -> Option<Result<ServerContext<'a>, Diagnostic>> {
+) -> Option<Result<ServerContext<'a>, Box<Diagnostic>>> {
     match server.kind {
         ServerKind::Https | ServerKind::Tls => {
             let settings = server.of.server.tls.as_ref()?;
@@ -254,7 +254,7 @@ impl<'s> Gateways<'s> {
         match context(self.scope(), server)? {
             Ok(context) => Some(context.transport_socket(&self.scope().snapshot.mesh.tls_defaults)),
             Err(finding) => {
-                self.findings.push(finding);
+                self.findings.push(*finding);
                 None
             }
         }

@@ -196,7 +196,7 @@ impl<'s> Inbound<'s> {
         let tls = match tls.map(|tls| ServerContext::new(scope, &sidecar.origin, tls)).transpose() {
             Ok(tls) => tls,
             Err(finding) => {
-                self.findings.push(finding);
+                self.findings.push(*finding);
                 return None;
             }
         };

@@ -28,10 +28,12 @@ impl<'a> ServerContext<'a> {
         scope: &Scope<'a>,
         owner: &Origin,
         settings: &'a ServerTls,
-    ) -> Result<ServerContext<'a>, Diagnostic> {
+    ) -> Result<ServerContext<'a>, Box<Diagnostic>> {
         let (proxy, namespace) = (&scope.view.namespace, &owner.name.namespace);
+        let refused =
+            |code, message: &str| Err(Box::new(owner.diagnostic_at(&settings.span, code, message)));
         let fault = |name: &str, fault: CredentialFault| {
-            owner
+            let finding = owner
                 .diagnostic_at(
                     &settings.span,
                     fault.code(),
@@ -40,7 +42,8 @@ impl<'a> ServerContext<'a> {
                 .help(format!(
                     "add a Secret '{name}' in namespace '{namespace}', or a directory '{name}' \
                      below --secrets-dir"
-                ))
+                ));
+            Box::new(finding)
         };
         let mut certificates = Vec::new();
         match &settings.certificates {
@@ -53,7 +56,7 @@ impl<'a> ServerContext<'a> {
             CertificateSource::Files(_) => {}
             CertificateSource::None => {
                 let message = "the server gets no listener: its TLS settings name no certificate";
-                return Err(owner.diagnostic_at(&settings.span, Code::MissingField, message));
+                return refused(Code::MissingField, message);
             }
         }
         let ca = match ca_name(settings) {
@@ -66,7 +69,7 @@ impl<'a> ServerContext<'a> {
         let has_ca = ca.is_some() || matches!(settings.ca, CaSource::File(_));
         if settings.mode.verifies_clients() && !has_ca && !settings.insecure_skip_verify {
             let message = "the server gets no listener: nothing is named to verify clients with";
-            return Err(owner.diagnostic_at(&settings.span, Code::MissingField, message));
+            return refused(Code::MissingField, message);
         }
         Ok(ServerContext { settings, certificates, ca })
     }
