@@ -33,16 +33,6 @@ pub struct GatewayListener<'a> {
     pub servers: Vec<MergedServer<'a>>,
 }
 
-impl<'a> GatewayListener<'a> {
-    /// The plain-text server that owns the listener's match-all chain, if there is one.
-    fn plain(&self) -> Option<&MergedServer<'a>> {
-        self.servers.iter().find(|s| match s.kind {
-            ServerKind::Http | ServerKind::Tcp => true,
-            ServerKind::Https | ServerKind::Tls | ServerKind::Passthrough => false,
-        })
-    }
-}
-
 /// A server as part of a listener.
 #[derive(Debug)]
 pub struct MergedServer<'a> {
@@ -145,6 +135,8 @@ struct Merge<'a> {
     merged: MergedGateways<'a>,
     /// Position of each listener by address and port.
     by_address: HashMap<(&'a str, u16), usize>,
+    /// The plain-text server that has a listener's match-all chain, by listener: its position.
+    plain: HashMap<usize, usize>,
     /// Who serves a host with TLS settings, by listener.
     hosts: HashMap<(usize, String), GatewayServer<'a>>,
 }
@@ -164,7 +156,7 @@ impl<'a> Merge<'a> {
         }
         let route = match kind {
             ServerKind::Http => {
-                let shared = position.and_then(|p| self.merged.listeners[p].plain());
+                let shared = position.and_then(|p| self.plain(p));
                 Some(
                     shared
                         .and_then(|s| s.route.clone())
@@ -201,7 +193,15 @@ impl<'a> Merge<'a> {
         if let Some(route) = &route {
             self.merged.routes.entry(route.clone()).or_default().push(of);
         }
-        self.merged.listeners[position].servers.push(MergedServer { of, kind, route });
+        let servers = &mut self.merged.listeners[position].servers;
+        if matches!(kind, ServerKind::Http | ServerKind::Tcp) {
+            self.plain.entry(position).or_insert(servers.len());
+        }
+        servers.push(MergedServer { of, kind, route });
+    }
+
+    fn plain(&self, listener: usize) -> Option<&MergedServer<'a>> {
+        self.plain.get(&listener).map(|&server| &self.merged.listeners[listener].servers[server])
     }
 
     /// Why the server does not fit into a listener that others have already.
@@ -228,7 +228,7 @@ impl<'a> Merge<'a> {
             );
         }
         let listener = &self.merged.listeners[position];
-        let in_the_way = match (listener.plain(), kind) {
+        let in_the_way = match (self.plain(position), kind) {
             // Plain HTTP servers share their chain.
             (Some(plain), ServerKind::Http) if plain.kind == ServerKind::Http => None,
             // A plain-text server takes the whole port. (Istio lets TLS servers that come before it
