@@ -33,21 +33,45 @@ fn operator(text: &str) -> Result<&str, Problem> {
     if name.is_empty() {
         return Err(bare());
     }
+    let (mut has_arguments, mut has_length) = (false, false);
     if let Some(arguments) = rest.strip_prefix('(') {
-        rest = match arguments.find(')') {
-            Some(close) => &arguments[close + 1..],
-            None => return Err(bare()),
-        };
+        let Some((inside, after)) = arguments.split_once(')') else { return Err(bare()) };
+        has_arguments = !inside.is_empty();
+        rest = after;
     }
     if let Some(length) = rest.strip_prefix(':') {
         rest = length.trim_start_matches(|c: char| c.is_ascii_digit());
+        has_length = true;
+        if rest.len() == length.len() {
+            return Err(bare());
+        }
     }
     let Some(rest) = rest.strip_prefix('%') else { return Err(bare()) };
+    let problem = |message: String, help: &str| Err(Problem { message, help: help.to_owned() });
     if OPERATORS.binary_search(&name).is_err() {
-        return Err(Problem {
-            message: format!("Envoy knows no operator `%{name}%`"),
-            help: "write `%%` for a percent sign".to_owned(),
-        });
+        return problem(
+            format!("Envoy knows no operator `%{name}%`"),
+            "write `%%` for a percent sign",
+        );
+    }
+    let needs = WITH_ARGUMENTS.contains(&name);
+    if needs && !has_arguments {
+        return problem(
+            format!("the operator `%{name}%` needs arguments"),
+            "write them in parentheses, as in `%REQ(x-request-id)%`",
+        );
+    }
+    if has_arguments && !needs && !PERHAPS_WITH_ARGUMENTS.contains(&name) {
+        return problem(
+            format!("the operator `%{name}%` takes no arguments"),
+            "remove the parentheses",
+        );
+    }
+    if has_length && !WITH_LENGTH.contains(&name) {
+        return problem(
+            format!("the operator `%{name}%` takes no length"),
+            "remove the colon and the number",
+        );
     }
     Ok(rest)
 }
@@ -59,6 +83,66 @@ fn bare() -> Problem {
             .to_owned(),
     }
 }
+
+/// Operators that Envoy 1.40 refuses without arguments.
+const WITH_ARGUMENTS: [&str; 18] = [
+    "CEL",
+    "CLUSTER_METADATA",
+    "COALESCE",
+    "COMMON_DURATION",
+    "DYNAMIC_METADATA",
+    "ENVIRONMENT",
+    "FILTER_STATE",
+    "METADATA",
+    "PER_REQUEST_STATE",
+    "QUERY_PARAM",
+    "REQ",
+    "REQUEST_HEADER",
+    "RESP",
+    "RESPONSE_HEADER",
+    "RESPONSE_TRAILER",
+    "TRAILER",
+    "UPSTREAM_FILTER_STATE",
+    "UPSTREAM_METADATA",
+];
+
+/// Operators that take arguments or none.
+const PERHAPS_WITH_ARGUMENTS: [&str; 14] = [
+    "DOWNSTREAM_DIRECT_LOCAL_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_PEER_CERT_V_END",
+    "DOWNSTREAM_PEER_CERT_V_START",
+    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "EMIT_TIME",
+    "EMIT_TIME_LOCAL",
+    "PATH",
+    "QUERY_PARAMS",
+    "RESPONSE_CODE_DETAILS",
+    "START_TIME",
+    "START_TIME_LOCAL",
+    "UPSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
+];
+
+/// Operators that take a length (`:10`).
+const WITH_LENGTH: [&str; 16] = [
+    "CEL",
+    "COALESCE",
+    "DYNAMIC_METADATA",
+    "ENVIRONMENT",
+    "FILTER_STATE",
+    "METADATA",
+    "PATH",
+    "QUERY_PARAM",
+    "QUERY_PARAMS",
+    "REQ",
+    "REQUEST_HEADER",
+    "RESP",
+    "RESPONSE_HEADER",
+    "RESPONSE_TRAILER",
+    "TRAILER",
+    "UPSTREAM_FILTER_STATE",
+];
 
 /// What stock Envoy 1.40 was seen to load, sorted.
 const OPERATORS: [&str; 162] = [
@@ -244,6 +328,8 @@ mod tests {
             "%REQ(x)%",
             "%REQ(x):5%",
             "%START_TIME(%Y)%",
+            "%PROTOCOL()%",
+            "%PATH%",
             "a%HOSTNAME%b%%",
             "%DYNAMIC_METADATA([\"a\", \"b\"])%",
         ] {
@@ -253,7 +339,20 @@ mod tests {
 
     #[test]
     fn what_envoy_refuses_is_refused() {
-        for value in ["100%", "% REQ(x)%", "%req(x)%", "%REQ(x", "%NOPE%", "%HOSTNAME%%HOSTNAME"] {
+        for value in [
+            "100%",
+            "% REQ(x)%",
+            "%req(x)%",
+            "%REQ(x",
+            "%NOPE%",
+            "%REQ%",
+            "%REQ()%",
+            "%REQ(x):%",
+            "%REQ(a)b%",
+            "%PROTOCOL(x)%",
+            "%DURATION:3%",
+            "%HOSTNAME%%HOSTNAME",
+        ] {
             assert!(check(value).is_err(), "{value}");
         }
     }

@@ -164,7 +164,8 @@ pub(super) fn http_match(spec: &Spec, m: &HttpMatchRequest, at: &Field<'_>, f: &
         let at = at.key("queryParams");
         if name.is_empty() || name.len() > 1024 {
             let message = "the name of a query parameter must have 1 to 1024 bytes";
-            f.error(&at.key(name), Code::InvalidValue, message);
+            let span = f.key_span(&at.key(name));
+            f.report(&at.key(name), Diagnostic::new(Code::InvalidValue, message).at(span));
         }
         string_match(condition, &at.key(name), f);
     }
@@ -206,14 +207,18 @@ fn string_match(condition: &StringMatch, at: &Field<'_>, f: &mut Findings<'_>) {
 }
 
 fn header_name(spec: &Spec, name: &str, at: &Field<'_>, f: &mut Findings<'_>) {
-    if is_claim(name) {
-        if applies_to_mesh(spec) {
-            let message = "conditions on JWT claims only work on Gateways; name Gateways only";
-            f.error(at, Code::InvalidValue, message);
+    let message = if is_claim(name) {
+        if !applies_to_mesh(spec) {
+            return;
         }
+        "conditions on JWT claims only work on Gateways; name Gateways only".to_owned()
     } else if !rules::is_header_name(name.strip_prefix(':').unwrap_or(name)) {
-        f.error(at, Code::InvalidValue, format!("`{name}` is not a header name"));
-    }
+        format!("`{name}` is not a header name")
+    } else {
+        return;
+    };
+    let span = f.key_span(at);
+    f.report(at, Diagnostic::new(Code::InvalidValue, message).at(span));
 }
 
 /// Conditions on where a request comes from.

@@ -160,17 +160,20 @@ fn header_operations(
 }
 
 fn header_name(name: &str, authority: Authority, at: &Field<'_>, f: &mut Findings<'_>) {
-    if is_authority(name) {
-        if authority == Authority::Refused {
-            let message = format!("`{name}` can only be set or added on requests");
-            f.error(at, Code::InvalidValue, message);
+    let message = if is_authority(name) {
+        if authority == Authority::Allowed {
+            return;
         }
+        format!("`{name}` can only be set or added on requests")
     } else if name.starts_with(':') {
-        let message = format!("`{name}` is a pseudo header and cannot be changed");
-        f.error(at, Code::InvalidValue, message);
+        format!("`{name}` is a pseudo header and cannot be changed")
     } else if !rules::is_header_name(name) {
-        f.error(at, Code::InvalidValue, format!("`{name}` is not a header name"));
-    }
+        format!("`{name}` is not a header name")
+    } else {
+        return;
+    };
+    let span = f.key_span(at);
+    f.report(at, Diagnostic::new(Code::InvalidValue, message).at(span));
 }
 
 /// The authority can be rewritten once.

@@ -44,16 +44,19 @@ fn list<M>(rules: &[&[M]], covers: impl Fn(&M, &M) -> bool, at: &Field<'_>, f: &
         let by_earlier = covered.iter().all(|(_, rule, _)| *rule < index);
         match covered.first() {
             Some(&(_, rule, _)) if covered.len() == matches.len() && by_earlier => {
+                let earlier = at.index(rule);
                 let message = format!(
-                    "the rule is never reached: rule {rule} before it takes all of its requests"
+                    "the rule is never reached: `{earlier}` takes all of its requests before"
                 );
                 warn(&rule_at, message, f.span(&at.index(rule)), f);
             }
             _ => {
                 for (number, rule, other) in covered {
+                    let earlier = at.index(rule);
+                    let list = earlier.key("match");
                     let message = format!(
-                        "the match is never reached: match {other} of rule {rule} takes all of \
-                         its requests"
+                        "the match is never reached: `{}` takes all of its requests before",
+                        list.index(other)
                     );
                     let related = f.span(&at.index(rule));
                     warn(&rule_at.key("match").index(number), message, related, f);

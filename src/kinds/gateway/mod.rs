@@ -1,5 +1,8 @@
 //! Gateway: what edge proxies listen on.
 
+#[cfg(test)]
+mod tests;
+
 use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
 use super::server_tls::{Mode, ServerTlsSettings};
 use super::{Draft, Kind, Lower, Unsupported, rules};
