@@ -47,7 +47,7 @@ struct TranslationKey<'a> {
     gateway: &'a ObjectName,
     rules: &'a ObjectName,
     port: u16,
-    https: bool,
+    scheme: Scheme,
 }
 
 /// A virtual host in the making.
@@ -154,7 +154,7 @@ impl<'a> Translations<'a> {
             gateway: &of.gateway.origin.name,
             rules: &rules.origin.name,
             port: of.server.port,
-            https: scheme == Scheme::Https,
+            scheme,
         };
         *by_key.entry(key).or_insert_with(|| {
             let place = Place {

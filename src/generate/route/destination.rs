@@ -20,7 +20,7 @@ pub struct Place<'a> {
 }
 
 /// The scheme of incoming requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Plain text.
     Http,
