@@ -85,7 +85,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         visible_alias = "grpcAddr",
-        value_name = "HOST:PORT",
+        value_name = "IP:PORT",
         default_value = "127.0.0.1:15010",
         env = "PILOTFISH_GRPC_ADDR",
         value_parser = address
@@ -95,7 +95,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         visible_alias = "httpAddr",
-        value_name = "HOST:PORT",
+        value_name = "IP:PORT",
         default_value = "127.0.0.1:8080",
         env = "PILOTFISH_HTTP_ADDR",
         value_parser = address
@@ -105,7 +105,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         visible_alias = "monitoringAddr",
-        value_name = "HOST:PORT",
+        value_name = "IP:PORT",
         default_value = "127.0.0.1:15014",
         env = "PILOTFISH_MONITORING_ADDR",
         value_parser = address
@@ -291,7 +291,7 @@ pub struct BootstrapArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:15010")]
     pub xds_addr: String,
     /// Address of Envoy's admin page
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:15000", value_parser = address)]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:15000", value_parser = address)]
     pub admin_addr: SocketAddr,
     /// Use the delta protocol: less is sent in large fleets
     #[arg(long)]
@@ -313,7 +313,7 @@ pub struct CompletionArgs {
 #[derive(Debug, Clone, Args)]
 pub struct EchoArgs {
     /// Address to listen on
-    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub listen: SocketAddr,
     /// The name that answers carry
     #[arg(long, value_name = "NAME")]

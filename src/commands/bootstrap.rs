@@ -1,6 +1,7 @@
 //! `pilotfish bootstrap`: a complete Envoy bootstrap for one node.
 
-use super::Exit;
+use super::{Exit, output};
+use crate::model::Snapshot;
 use crate::settings::{BootstrapArgs, DataFormat, NodeArgs};
 use crate::xds::json;
 use anyhow::Context;
@@ -17,13 +18,16 @@ pub fn run(args: &BootstrapArgs) -> anyhow::Result<Exit> {
         .xds_addr
         .rsplit_once(':')
         .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+        .filter(|(host, port)| !host.is_empty() && *port > 0)
         .with_context(|| format!("--xds-addr '{}' is not of the form HOST:PORT", args.xds_addr))?;
+    // What serve would refuse is refused here: a bootstrap that cannot work helps nobody.
+    args.node.description().resolve(&Snapshot::default())?;
     let protocol = if args.delta { Protocol::Delta } else { Protocol::StateOfTheWorld };
     let document = document(&args.node, (host, port), args.admin_addr, protocol);
-    match args.output {
-        DataFormat::Json => println!("{document:#}"),
-        DataFormat::Yaml => print!("{}", json::yaml(&document)),
-    }
+    output::print(&match args.output {
+        DataFormat::Json => format!("{document:#}\n"),
+        DataFormat::Yaml => json::yaml(&document),
+    })?;
     Ok(Exit::Fine)
 }
 

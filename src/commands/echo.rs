@@ -4,7 +4,7 @@
 //! A request may ask for a certain answer with the headers `x-echo-status` (status code) and
 //! `x-echo-delay-ms` (how long the answer takes).
 
-use super::Exit;
+use super::{Exit, output};
 use crate::settings::EchoArgs;
 use anyhow::Context;
 use axum::Json;
@@ -25,7 +25,7 @@ pub fn run(args: &EchoArgs) -> anyhow::Result<Exit> {
         let listener = TcpListener::bind(args.listen)
             .await
             .with_context(|| format!("cannot listen on {}", args.listen))?;
-        println!("echo {} listens on {}", args.name, listener.local_addr()?);
+        output::print(&format!("echo {} listens on {}\n", args.name, listener.local_addr()?))?;
         serve(listener, &args.name).await?;
         Ok(Exit::Fine)
     })

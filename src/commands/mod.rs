@@ -4,6 +4,7 @@ pub mod bootstrap;
 mod completion;
 pub mod echo;
 pub(crate) mod files;
+mod output;
 mod schema;
 mod translate;
 mod validate;

@@ -1,9 +1,9 @@
 //! `pilotfish schema`.
 
-use super::Exit;
+use super::{Exit, output};
 
 /// Prints one JSON Schema for all kinds.
 pub fn run() -> anyhow::Result<Exit> {
-    println!("{:#}", crate::kinds::schema());
+    output::print(&format!("{:#}\n", crate::kinds::schema()))?;
     Ok(Exit::Fine)
 }

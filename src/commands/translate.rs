@@ -1,6 +1,6 @@
 //! `pilotfish translate`: what a proxy would be sent.
 
-use super::{Exit, files};
+use super::{Exit, files, output};
 use crate::diag::{Diagnostics, Severity};
 use crate::generate;
 use crate::settings::{DataFormat, TranslateArgs, XdsType};
@@ -17,15 +17,15 @@ pub fn run(args: &TranslateArgs) -> anyhow::Result<Exit> {
     let proxy = args.node.description().resolve(snapshot).context("the proxy cannot be served")?;
     let generated = generate::all(snapshot, &proxy);
     let document = selected(json::set_json(&generated.set), &args.types);
-    match args.output {
-        DataFormat::Json => println!("{document:#}"),
-        DataFormat::Yaml => print!("{}", json::yaml(&document)),
-    }
+    output::print(&match args.output {
+        DataFormat::Json => format!("{document:#}\n"),
+        DataFormat::Yaml => json::yaml(&document),
+    })?;
     let mut diags = Diagnostics::new();
     diags.extend(loaded.compiled.diagnostics.iter().cloned());
     diags.extend(generated.diagnostics);
     let findings = diags.into_sorted();
-    eprint!("{}", files::render(&loaded.workspace, &findings, &io::stderr()));
+    output::print_error(&files::render(&loaded.workspace, &findings, &io::stderr()))?;
     let failed = findings.iter().any(|d| d.severity == Severity::Error);
     Ok(if failed { Exit::Findings } else { Exit::Fine })
 }

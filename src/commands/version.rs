@@ -1,9 +1,9 @@
 //! `pilotfish version`.
 
-use super::Exit;
+use super::{Exit, output};
 
 /// Prints the version, and the Envoy that its output is tested with.
 pub fn run() -> anyhow::Result<Exit> {
-    println!("pilotfish {} (tested with Envoy 1.40)", env!("CARGO_PKG_VERSION"));
+    output::print(concat!("pilotfish ", env!("CARGO_PKG_VERSION"), " (tested with Envoy 1.40)\n"))?;
     Ok(Exit::Fine)
 }

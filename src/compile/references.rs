@@ -3,10 +3,11 @@
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::model::{
-    CaSource, CertificateSource, Destination, DestinationRule, Gateway, GatewayRef, Hostname,
-    HttpAction, Labels, ObjectName, Origin, Resolution, Snapshot, VirtualService, Visibility,
+    CaSource, CertificateSource, Destination, DestinationRule, EgressNamespace, Gateway,
+    GatewayRef, Hostname, HttpAction, Labels, Namespace, ObjectName, Origin, Resolution, Sidecar,
+    Snapshot, VirtualService, Visibility,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How many unknown hosts get a "did you mean": each one is compared with every host.
 const SUGGESTIONS: usize = 20;
@@ -18,6 +19,7 @@ pub fn check(snapshot: &Snapshot, diags: &mut Diagnostics) {
         diags,
         gateways: snapshot.gateways.iter().map(|g| (g.origin.name.clone(), g)).collect(),
         subsets: Subsets::new(snapshot),
+        mesh_hosts: mesh_hosts(snapshot),
         suggestions: SUGGESTIONS,
     };
     for rule in &snapshot.virtual_services {
@@ -28,6 +30,9 @@ pub fn check(snapshot: &Snapshot, diags: &mut Diagnostics) {
     }
     for gateway in &snapshot.gateways {
         check.gateway(gateway);
+    }
+    for sidecar in &snapshot.sidecars {
+        check.sidecar(sidecar);
     }
     check.overlapping_hosts();
 }
@@ -64,6 +69,8 @@ struct Check<'a> {
     diags: &'a mut Diagnostics,
     gateways: HashMap<ObjectName, &'a Gateway>,
     subsets: Subsets<'a>,
+    /// VirtualServices of the mesh by exact host.
+    mesh_hosts: HashMap<&'a Hostname, Vec<&'a VirtualService>>,
     suggestions: usize,
 }
 
@@ -136,12 +143,13 @@ impl<'a> Check<'a> {
         if let Some(port) = to.port
             && !known.iter().any(|s| s.port(port).is_some())
         {
-            let ports: Vec<String> =
-                known.iter().flat_map(|s| s.stream_ports()).map(|p| p.number.to_string()).collect();
+            let numbers: BTreeSet<u16> =
+                known.iter().flat_map(|s| s.stream_ports()).map(|p| p.number).collect();
+            let ports: Vec<String> = numbers.iter().map(u16::to_string).collect();
             self.diags.push(
                 origin
                     .diagnostic_at(
-                        &to.span,
+                        &to.port_span,
                         Code::UnknownPort,
                         format!("the service '{}' has no port {port}; requests get 503", to.host),
                     )
@@ -152,7 +160,7 @@ impl<'a> Check<'a> {
             let names = self.subsets.names_of(&to.host);
             if !names.contains(&&*to.subset) {
                 let finding = origin.diagnostic_at(
-                    &to.span,
+                    &to.subset_span,
                     Code::UnknownSubset,
                     format!(
                         "no DestinationRule defines the subset '{}' of '{}'; requests get 503",
@@ -214,6 +222,7 @@ impl<'a> Check<'a> {
             self.diags.push(finding);
             return;
         }
+        self.client_credentials(rule);
         // A wildcard rule says something about many services; a subset may be for any of them.
         let known = services.iter().all(|s| {
             !matches!(s.resolution, Resolution::None | Resolution::DynamicDns)
@@ -235,6 +244,71 @@ impl<'a> Check<'a> {
                         labels(&subset.labels)
                     ),
                 );
+                self.diags.push(finding);
+            }
+        }
+    }
+
+    fn client_credentials(&mut self, rule: &DestinationRule) {
+        let namespace = &rule.origin.name.namespace;
+        let policies =
+            rule.policy.iter().chain(rule.subsets.iter().filter_map(|s| s.policy.as_ref()));
+        let blocks = policies
+            .flat_map(|p| p.tls.iter().chain(p.ports.iter().filter_map(|p| p.tls.as_ref())));
+        let names: BTreeSet<&str> =
+            blocks.filter_map(|tls| tls.credential_name.as_deref()).collect();
+        for name in names {
+            let known = self.snapshot.secret(namespace, name).is_some()
+                || self.snapshot.ca_secret(namespace, name).is_some();
+            if !known {
+                let finding = rule.origin.diagnostic_at(
+                    &rule.host_span,
+                    Code::UnknownSecret,
+                    format!(
+                        "there is no credential '{name}' in namespace '{namespace}'; clusters that \
+                         need it are left out"
+                    ),
+                );
+                self.diags.push(finding.help(format!(
+                    "add a Secret {namespace}/{name}, or a directory '{name}' below --secrets-dir"
+                )));
+            }
+        }
+    }
+
+    /// An import of one host that nobody has is a typo more often than foresight.
+    fn sidecar(&mut self, sidecar: &Sidecar) {
+        for listener in &sidecar.egress {
+            for import in listener.hosts.iter().filter(|i| !i.exclude && !i.host.is_wildcard()) {
+                let in_namespace = |namespace: &Namespace| match &import.namespace {
+                    EgressNamespace::Any => true,
+                    EgressNamespace::Own => *namespace == sidecar.origin.name.namespace,
+                    EgressNamespace::Named(name) => namespace == name,
+                };
+                let service = self
+                    .snapshot
+                    .services_of_host(&import.host)
+                    .any(|s| in_namespace(&s.namespace));
+                let claimed = || {
+                    self.mesh_hosts.get(&import.host).is_some_and(|rules| {
+                        rules.iter().any(|r| in_namespace(&r.origin.name.namespace))
+                    })
+                };
+                if service || claimed() {
+                    continue;
+                }
+                let mut finding = sidecar.origin.diagnostic_at(
+                    &listener.span,
+                    Code::UnknownHost,
+                    format!(
+                        "egress host '{}' is neither a service nor the host of a VirtualService \
+                         there; the entry imports nothing",
+                        import.host
+                    ),
+                );
+                if let Some(help) = self.help_for_host(&import.host) {
+                    finding = finding.help(help);
+                }
                 self.diags.push(finding);
             }
         }
@@ -286,33 +360,35 @@ impl<'a> Check<'a> {
 
     /// On sidecars the first VirtualService of a host owns it; rules are not merged.
     fn overlapping_hosts(&mut self) {
-        let mut owners: HashMap<&Hostname, &VirtualService> = HashMap::new();
-        let mesh = self
-            .snapshot
-            .virtual_services
-            .iter()
-            .filter(|v| v.gateways.contains(&GatewayRef::Mesh));
-        for rule in mesh {
-            for host in &rule.hosts {
-                let Some(owner) = owners.get(host) else {
-                    owners.insert(host, rule);
-                    continue;
-                };
-                if meet(&owner.visibility, &rule.visibility) {
-                    let finding = rule.origin.diagnostic(
-                        Code::OverlappingHost,
-                        format!(
-                            "host '{host}' is also claimed by VirtualService {}; on sidecars only \
-                             one of them applies, the rules are not merged",
-                            owner.origin.name
-                        ),
-                    );
-                    self.diags
-                        .push(finding.related(owner.origin.span.clone(), "this one comes first"));
-                }
+        for (host, rules) in &self.mesh_hosts {
+            for (position, rule) in rules.iter().enumerate() {
+                let earlier = rules[..position].iter();
+                let owner = earlier.copied().find(|o| meet(&o.visibility, &rule.visibility));
+                let Some(owner) = owner else { continue };
+                let finding = rule.origin.diagnostic(
+                    Code::OverlappingHost,
+                    format!(
+                        "host '{host}' is also claimed by VirtualService {}; on sidecars only one \
+                         of them applies, the rules are not merged",
+                        owner.origin.name
+                    ),
+                );
+                self.diags.push(finding.related(owner.origin.span.clone(), "this one comes first"));
             }
         }
     }
+}
+
+/// VirtualServices of the mesh by host, in precedence order.
+fn mesh_hosts(snapshot: &Snapshot) -> HashMap<&Hostname, Vec<&VirtualService>> {
+    let mut hosts: HashMap<&Hostname, Vec<&VirtualService>> = HashMap::new();
+    for rule in snapshot.virtual_services.iter().filter(|v| v.gateways.contains(&GatewayRef::Mesh))
+    {
+        for host in &rule.hosts {
+            hosts.entry(host).or_default().push(rule);
+        }
+    }
+    hosts
 }
 
 fn missing_ca(origin: &Origin, span: &Span, name: &str) -> Diagnostic {

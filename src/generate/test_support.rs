@@ -36,7 +36,14 @@ pub fn origin(kind: &'static str, namespace: &str, name: &str) -> Origin {
 
 /// A destination without port and subset.
 pub fn destination(host: &str) -> Destination {
-    Destination { host: Hostname::from(host), subset: Arc::from(""), port: None, span: span() }
+    Destination {
+        host: Hostname::from(host),
+        subset: Arc::from(""),
+        port: None,
+        span: span(),
+        subset_span: span(),
+        port_span: span(),
+    }
 }
 
 /// A destination with a weight.

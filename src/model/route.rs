@@ -114,6 +114,10 @@ pub struct Destination {
     pub port: Option<u16>,
     /// Where the host is named.
     pub span: Span,
+    /// Where the subset is named.
+    pub subset_span: Span,
+    /// Where the port is named.
+    pub port_span: Span,
 }
 
 /// A destination with its share and header changes.

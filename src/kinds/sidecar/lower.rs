@@ -111,11 +111,16 @@ fn outbound_policy(
             OutboundPolicyMode::RegistryOnly => OutboundMode::RegistryOnly,
             OutboundPolicyMode::AllowAny => OutboundMode::AllowAny,
         },
-        egress_proxy: policy.egress_proxy.as_ref().map(|proxy| Destination {
-            host: Hostname::from(proxy.host.as_str()),
-            subset: proxy.subset.as_str().into(),
-            port: proxy.port.map(|port| port.number),
-            span: document.span(&at.key("egressProxy").key("host")),
+        egress_proxy: policy.egress_proxy.as_ref().map(|proxy| {
+            let at = at.key("egressProxy");
+            Destination {
+                host: Hostname::from(proxy.host.as_str()),
+                subset: proxy.subset.as_str().into(),
+                port: proxy.port.map(|port| port.number),
+                span: document.span(&at.key("host")),
+                subset_span: document.span(&at.key("subset")),
+                port_span: document.span(&at.key("port").key("number")),
+            }
         }),
     }
 }

@@ -156,6 +156,8 @@ impl Lowering<'_> {
             subset: to.subset.as_str().into(),
             port: to.port.map(|port| port.number),
             span: self.document.span(&at.key("host")),
+            subset_span: self.document.span(&at.key("subset")),
+            port_span: self.document.span(&at.key("port").key("number")),
         }
     }
 
