@@ -2,7 +2,7 @@
 
 use super::rules;
 use super::values::TlsProtocol;
-use crate::config::{Field, Findings};
+use crate::config::{Field, Findings, RawDocument};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::model::{CaSource, CertificateSource, ServerTls, ServerTlsMode};
 use schemars::JsonSchema;
@@ -317,8 +317,14 @@ impl ServerTlsSettings {
         }
     }
 
-    /// What the settings mean.
-    pub fn lower(&self, span: Span) -> ServerTls {
+    /// What the settings at this field mean. Findings about them point at the credential, where
+    /// there is one: that is what can be missing.
+    pub fn lower(&self, at: &Field<'_>, document: &RawDocument) -> ServerTls {
+        let span = match (self.credential_names.is_empty(), self.credential_name.is_empty()) {
+            (false, _) => document.span(&at.key("credentialNames")),
+            (true, false) => document.span(&at.key("credentialName")),
+            (true, true) => document.span(at),
+        };
         let name = |text: &str| Arc::from(text.strip_prefix("kubernetes://").unwrap_or(text));
         let file = |text: &String| (!text.is_empty()).then(|| Arc::from(text.as_str()));
         let certificates = if !self.credential_names.is_empty() {

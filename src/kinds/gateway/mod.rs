@@ -172,7 +172,7 @@ impl Spec {
                 protocol: Protocol::parse(&server.port.protocol),
                 bind: (!server.bind.is_empty()).then(|| server.bind.as_str().into()),
                 hosts: server.hosts.iter().map(|host| server_host(host, &namespace)).collect(),
-                tls: server.tls.as_ref().map(|tls| tls.lower(document.span(&at.key("tls")))),
+                tls: server.tls.as_ref().map(|tls| tls.lower(&at.key("tls"), document)),
                 span: document.span(&at),
             }
         });

@@ -57,7 +57,7 @@ fn ingress_listener(listener: &Ingress, at: &Field<'_>, document: &RawDocument) 
             Endpoint::Valid(endpoint) => Some(endpoint),
             Endpoint::Unset | Endpoint::Invalid => None,
         },
-        tls: listener.tls.as_ref().map(|tls| tls.lower(document.span(&at.key("tls")))),
+        tls: listener.tls.as_ref().map(|tls| tls.lower(&at.key("tls"), document)),
         connection_pool: listener.connection_pool.as_ref().map(|pool| pool.lower()),
         span: document.span(at),
     }
