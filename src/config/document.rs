@@ -24,7 +24,7 @@ pub struct Header {
     pub kind: Arc<str>,
     /// The namespace; `default` when the document names none.
     pub namespace: Arc<str>,
-    /// The name, never empty.
+    /// The name; empty only in a document of [`super::read_nameless`].
     pub name: Arc<str>,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
@@ -37,8 +37,11 @@ pub struct Header {
 }
 
 impl Header {
-    /// `VirtualService default/reviews`.
+    /// `VirtualService default/reviews`; the kind alone where a document has no name.
     pub fn object(&self) -> String {
+        if self.name.is_empty() {
+            return self.kind.to_string();
+        }
         format!("{} {}/{}", self.kind, self.namespace, self.name)
     }
 
@@ -108,6 +111,17 @@ pub(super) fn place(source: &SourceFile, extent: Extent, excerpt: Excerpt) -> Sp
     Span { file: source.path.clone(), start: extent.start, end: extent.end, excerpt }
 }
 
+/// A problem of the parser as a finding.
+pub(super) fn explain(source: &SourceFile, problem: Problem, excerpt: Excerpt) -> Diagnostic {
+    let mut diagnostic =
+        Diagnostic::new(problem.code, problem.message).at(place(source, problem.at, excerpt));
+    diagnostic.help = problem.help;
+    if let Some((extent, message)) = problem.related {
+        diagnostic = diagnostic.related(place(source, extent, excerpt), message);
+    }
+    diagnostic
+}
+
 fn excerpt_of(kind: &str) -> Excerpt {
     if kind == "Secret" { Excerpt::Withheld } else { Excerpt::Shown }
 }
@@ -141,16 +155,8 @@ impl<'s> Reader<'s> {
             _ => None,
         };
         for problem in problems {
-            let mut diagnostic = Diagnostic::new(problem.code, problem.message).at(place(
-                self.source,
-                problem.at,
-                excerpt,
-            ));
+            let mut diagnostic = explain(self.source, problem, excerpt);
             diagnostic.object = object.clone();
-            diagnostic.help = problem.help;
-            if let Some((extent, message)) = problem.related {
-                diagnostic = diagnostic.related(place(self.source, extent, excerpt), message);
-            }
             self.reading.diagnostics.push(diagnostic);
         }
         let start = point(Position { line: chunk.line, column: 1 });

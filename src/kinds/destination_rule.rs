@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// What happens to traffic after it was routed to a host.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "DestinationRule")]
 pub struct Spec {
     /// The service's host; a name without dots is in this document's namespace.
     pub host: String,

@@ -10,6 +10,7 @@ mod document;
 mod draft;
 mod format_string;
 mod gateway;
+mod mesh_config;
 mod re2;
 mod rules;
 mod secret;
@@ -26,6 +27,7 @@ mod workload_entry;
 
 pub use document::{Decoded, decode, schema};
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
+pub use mesh_config::{mesh_schema, mesh_settings, mesh_unsupported};
 pub use secret::{expired, secret_of_files};
 pub use unsupported::Unsupported;
 

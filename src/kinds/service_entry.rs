@@ -21,6 +21,7 @@ const AUTO_ALLOCATE: &str = "networking.istio.io/enable-autoallocate-ip";
 /// Services that are not in any registry.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceEntry")]
 pub struct Spec {
     /// DNS names of the service; `*` may stand for the first labels.
     pub hosts: Vec<String>,

@@ -27,6 +27,7 @@ const DRAINING: &str = "istio.io/draining";
 /// One place where software runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "WorkloadEntry")]
 pub struct WorkloadSpec {
     /// IP address, DNS name, or `unix://` and the path of a socket.
     #[serde(default)]

@@ -348,7 +348,8 @@ const RETRY_ON: [&str; 16] = [
     "unavailable",
 ];
 
-fn retry(retry: &HttpRetry, at: &Field<'_>, f: &mut Findings<'_>) {
+/// Rules of a retry policy; the mesh has a default one too.
+pub(in crate::kinds) fn retry(retry: &HttpRetry, at: &Field<'_>, f: &mut Findings<'_>) {
     if retry.attempts < 0 {
         let message =
             format!("the number of retries must not be negative, but is {}", retry.attempts);

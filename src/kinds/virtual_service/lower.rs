@@ -325,7 +325,8 @@ fn rewrite(rewrite: &HttpRewrite) -> model::Rewrite {
     model::Rewrite { path, authority: rewrite.authority.clone() }
 }
 
-fn retry(retry: &HttpRetry) -> model::Retry {
+/// A retry policy; the mesh has a default one too.
+pub(in crate::kinds) fn retry(retry: &HttpRetry) -> model::Retry {
     let conditions: Vec<String> = retry
         .retry_on
         .split(',')

@@ -16,6 +16,10 @@ use crate::model::{self, Hostname, HttpAction, MeshSettings, Namespace, Visibili
 use schemars::{Schema, SchemaGenerator};
 use spec::Spec;
 
+pub(super) use http::retry as check_retry;
+pub(super) use lower::retry as lower_retry;
+pub(super) use spec::HttpRetry;
+
 /// The kind.
 #[derive(Debug)]
 pub struct VirtualService;
