@@ -73,7 +73,7 @@ impl Workspace {
             return;
         }
         let mut diags = Diagnostics::new();
-        if let Some(settings) = None::<MeshSettings> {
+        if let Some(settings) = kinds::mesh_settings(&source, &mut diags) {
             self.mesh.settings = settings;
         } else if self.mesh.source.is_some() {
             diags.push(Diagnostic::new(

@@ -236,11 +236,12 @@ pub enum TraceContext {
     Unspecified,
     /// W3C's header.
     #[serde(rename = "W3C_TRACE_CONTEXT")]
-    W3cTraceContext,
+    W3c,
     /// gRPC's binary header.
     GrpcBin,
     /// Google Cloud's header.
-    CloudTraceContext,
+    #[serde(rename = "CLOUD_TRACE_CONTEXT")]
+    GoogleCloud,
     /// Zipkin's headers.
     B3,
 }
