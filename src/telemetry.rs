@@ -10,7 +10,8 @@ use tracing_subscriber::EnvFilter;
 ///
 /// The filter cannot be understood.
 pub fn init(format: Option<LogFormat>, filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)?;
+    // The watcher library reports lost watches, which we renew and which mean nothing to users.
+    let filter = EnvFilter::try_new(format!("notify=off,{filter}"))?;
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -300,6 +300,32 @@ async fn a_root_that_goes_away_keeps_its_files_and_is_followed_when_it_comes_bac
 }
 
 #[tokio::test]
+async fn a_directory_that_is_replaced_under_its_name_is_followed() {
+    let dir = temp();
+    let root = dir.path().join("config");
+    let sub = root.join("sub");
+    let build = |version: &str| {
+        fs::create_dir_all(&sub).unwrap();
+        fs::write(root.join("a.yaml"), version).unwrap();
+        fs::write(sub.join("b.yaml"), version).unwrap();
+    };
+    build("1");
+    let roots = roots(&root);
+    let mut watched = Watched::start(dir, roots);
+    watched.until(&[("config/a.yaml", "1"), ("config/sub/b.yaml", "1")]).await;
+    for version in ["2", "3"] {
+        // At once, so that the file system gives out the same inode numbers again.
+        fs::remove_dir_all(&root).unwrap();
+        build(version);
+        watched.until(&[("config/a.yaml", version), ("config/sub/b.yaml", version)]).await;
+    }
+    fs::write(root.join("a.yaml"), "4").unwrap();
+    watched.until(&[("config/a.yaml", "4"), ("config/sub/b.yaml", "3")]).await;
+    fs::write(sub.join("b.yaml"), "4").unwrap();
+    watched.until(&[("config/a.yaml", "4"), ("config/sub/b.yaml", "4")]).await;
+}
+
+#[tokio::test]
 async fn a_root_that_is_yet_to_come_is_heard_when_it_comes() {
     let dir = temp();
     let root = dir.path().join("not/yet");

@@ -99,12 +99,18 @@ impl Metrics {
         Metrics { registry, ..metrics }
     }
 
-    /// The text for a scrape.
+    /// The text for a scrape, in Prometheus' text format 0.0.4.
+    ///
+    /// The library writes OpenMetrics, which appends `_total` to every counter. istiod's counters
+    /// have no such suffix, and dashboards are made for its names, so it is taken off again.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
-        text
+        text.lines()
+            .filter(|line| *line != "# EOF")
+            .map(|line| without_total(line) + "\n")
+            .collect()
     }
 
     /// How many proxies are connected.
@@ -148,5 +154,31 @@ impl Metrics {
     /// A response was refused.
     pub fn refused(&self) {
         self.rejects.inc();
+    }
+}
+
+/// A sample line whose name has lost the suffix `_total`; other lines as they are.
+fn without_total(line: &str) -> String {
+    let end = line.find(['{', ' ']).unwrap_or(line.len());
+    let (name, rest) = line.split_at(end);
+    match name.strip_suffix("_total") {
+        Some(name) => format!("{name}{rest}"),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_have_istiods_names() {
+        let metrics = Metrics::new();
+        metrics.sent(TypeUrl::Cluster, 10);
+        metrics.refused();
+        let text = metrics.encode();
+        assert!(text.contains("\npilot_xds_pushes{type=\"cds\"} 1\n"), "{text}");
+        assert!(text.contains("\npilot_total_xds_rejects 1\n"), "{text}");
+        assert!(!text.contains("rejects_total"), "{text}");
     }
 }

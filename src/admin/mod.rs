@@ -53,7 +53,7 @@ async fn ready<O: Overview>(State(overview): State<Arc<O>>) -> impl IntoResponse
 }
 
 async fn metrics_page<O: Overview>(State(overview): State<Arc<O>>) -> impl IntoResponse {
-    let content = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let content = "text/plain; version=0.0.4; charset=utf-8";
     overview.metrics().connected(overview.xds().connections().len());
     ([(header::CONTENT_TYPE, content)], overview.metrics().encode())
 }

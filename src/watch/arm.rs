@@ -1,24 +1,35 @@
 //! Watches on directories: one each, not recursive, armed again when a directory is replaced.
 
 use super::scan::Interest;
-use notify::event::{AccessKind, AccessMode};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use tokio::sync::Notify;
 
-/// Which entries of which directories matter; shared with the thread that gets the events.
-type Interests = Arc<Mutex<BTreeMap<PathBuf, Interest>>>;
+/// What the thread that gets the events shares with the one that sets the watches.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Which entries of which directories matter.
+    interests: BTreeMap<PathBuf, Interest>,
+    /// Watched directories that were removed or renamed: the system has dropped their watches, even
+    /// when there is a directory of that name again (with the same inode number, as happens).
+    lost: BTreeSet<PathBuf>,
+}
+
+/// Device, inode and time of birth: inode numbers are used again.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// The watches that are set, by directory, with the identity that the directory had then.
 #[derive(Debug)]
 pub struct Arms {
     watcher: Option<RecommendedWatcher>,
-    interests: Interests,
-    armed: BTreeMap<PathBuf, (u64, u64)>,
+    shared: Arc<Mutex<Shared>>,
+    armed: BTreeMap<PathBuf, Identity>,
 }
 
 /// What setting the watches came to.
@@ -35,12 +46,12 @@ pub enum Armed {
 impl Arms {
     /// Wakes `wake` whenever something may have changed. Without watches where the system has none.
     pub fn new(wake: Arc<Notify>) -> Arms {
-        let interests = Interests::default();
-        let shared = interests.clone();
+        let shared = Arc::<Mutex<Shared>>::default();
+        let of_thread = shared.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             let matters = match event {
                 Ok(event) => {
-                    matters(&event, &shared.lock().unwrap_or_else(PoisonError::into_inner))
+                    of_thread.lock().unwrap_or_else(PoisonError::into_inner).notice(&event)
                 }
                 // Errors and overflows are reasons to look too.
                 Err(_) => true,
@@ -49,23 +60,30 @@ impl Arms {
                 wake.notify_one();
             }
         });
-        Arms { watcher: watcher.ok(), interests, armed: BTreeMap::new() }
+        Arms { watcher: watcher.ok(), shared, armed: BTreeMap::new() }
     }
 
     /// No watches at all: only the poll looks.
     pub fn none() -> Arms {
-        Arms { watcher: None, interests: Interests::default(), armed: BTreeMap::new() }
+        Arms { watcher: None, shared: Arc::default(), armed: BTreeMap::new() }
     }
 
     /// Watches exactly these directories.
     pub fn set(&mut self, directories: &BTreeMap<PathBuf, Interest>) -> Armed {
         let Some(watcher) = &mut self.watcher else { return Armed::Incomplete };
-        self.interests.lock().unwrap_or_else(PoisonError::into_inner).clone_from(directories);
+        let lost = {
+            let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.interests.clone_from(directories);
+            std::mem::take(&mut shared.lost)
+        };
         let mut result = Armed::AsBefore;
         let gone: Vec<PathBuf> = self
             .armed
             .iter()
-            .filter(|(path, id)| !directories.contains_key(*path) || identity(path) != Some(**id))
+            .filter(|(path, id)| {
+                let same = identity(path) == Some(**id) && !lost.contains(*path);
+                !directories.contains_key(*path) || !same
+            })
             .map(|(path, _)| path.clone())
             .collect();
         for path in gone {
@@ -92,25 +110,34 @@ impl Arms {
     }
 }
 
-/// Our own reading must not wake us, nor must strangers in a directory that only names a root.
-fn matters(event: &Event, interests: &BTreeMap<PathBuf, Interest>) -> bool {
-    let moved = match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-        EventKind::Access(_) => false,
-        EventKind::Any
-        | EventKind::Create(_)
-        | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => true,
-    };
-    let ours = |path: &PathBuf| {
+impl Shared {
+    /// Whether the event is a reason to look. Our own reading must not wake us, nor must strangers
+    /// in a directory that only names a root.
+    fn notice(&mut self, event: &Event) -> bool {
+        let moved = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+            EventKind::Access(_) => false,
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => true,
+        };
+        if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
+            let gone = event.paths.iter().filter(|path| self.interests.contains_key(*path));
+            self.lost.extend(gone.cloned());
+        }
+        moved && (event.paths.is_empty() || event.paths.iter().any(|path| self.includes(path)))
+    }
+
+    fn includes(&self, path: &Path) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return true };
         // An event of a directory itself names the directory; its parent may be unknown to us.
-        interests.contains_key(path) || interests.get(parent).is_none_or(|i| i.includes(name))
-    };
-    moved && (event.paths.is_empty() || event.paths.iter().any(ours))
+        self.interests.contains_key(path)
+            || self.interests.get(parent).is_none_or(|i| i.includes(name))
+    }
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path).ok().map(|m| (m.dev(), m.ino(), m.created().ok()))
 }
