@@ -8,7 +8,7 @@
 use super::gateway::{self, GatewayServer};
 use super::host_index::HostIndex;
 use super::route::{self, HostPort, Place, Registry, Scheme};
-use super::{Output, Scope, names};
+use super::{Output, Scope, listener, names};
 use crate::diag::Diagnostic;
 use crate::model::{GatewayRef, Hostname, ObjectName, ServerHost, VirtualService};
 use crate::xds::pb::route as proto;
@@ -18,7 +18,9 @@ use std::rc::Rc;
 /// Emits the route configurations of a router.
 pub fn generate(scope: &Scope<'_>, output: &mut Output) {
     let mut generator = GatewayRoutes { scope, rules: HashMap::new() };
-    for (name, servers) in gateway::merge(scope).routes {
+    let named = listener::gateway_routes(scope);
+    let routes = gateway::merge(scope).routes.into_iter();
+    for (name, servers) in routes.filter(|(name, _)| named.contains(name)) {
         let (virtual_hosts, findings) = generator.virtual_hosts(&servers);
         let configuration = route::configuration(&name, HostPort::Ignored, virtual_hosts);
         output.emit(&name, &configuration);

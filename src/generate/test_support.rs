@@ -8,9 +8,9 @@ use crate::diag::Span;
 use crate::model::{
     Address, CaSource, CertificateSource, Destination, DestinationRule, Endpoint, EndpointAddress,
     Gateway, GatewayRef, Headers, Health, Hostname, HttpAction, HttpMatch, HttpRule, Labels,
-    Locality, Location, Namespace, ObjectName, Origin, Protocol, Resolution, Server, ServerHost,
-    ServerTls, ServerTlsMode, Service, ServicePort, Snapshot, StringMatch, Subset, TrafficPolicy,
-    VirtualService, Visibility, WeightedDestination,
+    Locality, Location, Namespace, ObjectName, Origin, PrivateBytes, Protocol, Resolution, Secret,
+    SecretKey, Server, ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Snapshot,
+    StringMatch, Subset, TrafficPolicy, VirtualService, Visibility, WeightedDestination,
 };
 use crate::proxy::{Interception, IpMode, Options, Proxy, Role};
 use crate::xds::pb::{Any, Message};
@@ -208,6 +208,20 @@ pub fn server(port: u16, protocol: Protocol, hosts: &[&str]) -> Server {
         tls: None,
         span: line(u32::from(port)),
     }
+}
+
+/// A credential with a certificate, its key and a CA.
+pub fn secret(namespace: &str, name: &str) -> (SecretKey, Secret) {
+    let bytes = || Arc::<[u8]>::from(&b"pem"[..]);
+    let key = SecretKey { namespace: Some(namespace.into()), name: name.into() };
+    let secret = Secret {
+        origin: None,
+        certificate_chain: Some(bytes()),
+        private_key: Some(PrivateBytes::new(bytes())),
+        ca: Some(bytes()),
+        crl: None,
+    };
+    (key, secret)
 }
 
 /// TLS settings of a server that uses the credential `cert`, where its mode uses any.

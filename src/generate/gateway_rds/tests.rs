@@ -138,7 +138,10 @@ fn an_https_server_has_routes_of_its_own_and_its_declared_port() {
         ..server(443, Https, &["*.default"])
     };
     let rules = bound("default", "v", &["a.default"], vec![rule_to("b.default")]);
-    let snapshot = snapshot_of(vec![gateway("n", "g", [server])], vec![rules], Vec::new());
+    let mut snapshot = snapshot_of(vec![gateway("n", "g", [server])], vec![rules], Vec::new());
+    // Without its certificate the server has no listener, and so no routes.
+    assert!(configurations(&snapshot, &router()).is_empty());
+    snapshot.secrets = [secret("n", "cert")].into();
     let mut made = configurations(&snapshot, &router());
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].name, "https.443.https.g.n");

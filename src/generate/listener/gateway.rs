@@ -26,15 +26,31 @@ pub fn gateway_listeners(scope: &Scope<'_>) -> (Vec<listener::Listener>, Vec<Dia
 /// The secrets that the listeners of a router name.
 pub fn gateway_secrets(scope: &Scope<'_>) -> Vec<pb::tls::Secret> {
     let mut secrets = Vec::new();
-    // Only servers that get a listener count: a proxy is given nothing that it does not use.
-    for listener in merge(scope).listeners {
-        for server in &listener.servers {
-            if let Some(Ok(context)) = context(scope, server) {
-                secrets.extend(context.secrets().map(|secret| secret.resource()));
-            }
+    for server in served(scope) {
+        if let Some(Ok(context)) = context(scope, &server) {
+            secrets.extend(context.secrets().map(|secret| secret.resource()));
         }
     }
     secrets
+}
+
+/// The route configurations that the listeners of a router name.
+pub fn gateway_routes(scope: &Scope<'_>) -> BTreeSet<String> {
+    served(scope).filter_map(|server| server.route).collect()
+}
+
+/// The servers that get a listener. Only these count for what listeners refer to: a proxy is given
+/// nothing that it does not use.
+fn served<'s>(scope: &Scope<'s>) -> impl Iterator<Item = MergedServer<'s>> {
+    let listeners = merge(scope).listeners.into_iter();
+    let allowed = listeners.filter(|listener| !is_privileged(scope, listener));
+    let servers = allowed.flat_map(|listener| listener.servers);
+    servers.filter(|server| !matches!(context(scope, server), Some(Err(_))))
+}
+
+/// Whether the proxy may not bind the port.
+fn is_privileged(scope: &Scope<'_>, listener: &GatewayListener<'_>) -> bool {
+    scope.view.options.unprivileged && (1..1024).contains(&listener.port)
 }
 
 /// The TLS context of a server that ends TLS; an error when its secrets are not there.
@@ -85,7 +101,7 @@ impl<'s> Gateways<'s> {
 
     fn listener(&mut self, planned: &GatewayListener<'s>) -> Option<listener::Listener> {
         let name = names::listener(planned.bind, planned.port);
-        if self.scope().view.options.unprivileged && (1..1024).contains(&planned.port) {
+        if is_privileged(self.scope(), planned) {
             for server in &planned.servers {
                 let message = format!(
                     "the {} gets no listener: the proxy may not bind port {}",

@@ -10,7 +10,7 @@ mod outbound;
 pub mod tcp;
 mod tls;
 
-pub(super) use gateway::{gateway_listeners, gateway_secrets};
+pub(super) use gateway::{gateway_listeners, gateway_routes, gateway_secrets};
 pub(super) use inbound::inbound_listeners;
 pub(super) use outbound::outbound_listeners;
 

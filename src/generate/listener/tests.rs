@@ -4,19 +4,18 @@ use super::*;
 use crate::diag::Diagnostic;
 use crate::generate::View;
 use crate::generate::test_support::{
-    decode, endpoint, gateway, line, origin, proxy_at, router, server, server_tls, service,
+    decode, endpoint, gateway, line, origin, proxy_at, router, secret, server, server_tls, service,
     sidecar, snapshot_with, virtual_service, weighted,
 };
 use crate::model::{
     AccessLog, AccessLogFormat, CaptureMode, CertificateSource, Gateway, Hostname, IngressListener,
-    L4Match, Labels, ListenerPort, OutboundMode, PrivateBytes, Protocol, Secret, SecretKey, Server,
-    ServerTlsMode, Sidecar, Snapshot, TcpRule, TlsMatch, TlsRule, VirtualService,
+    L4Match, Labels, ListenerPort, OutboundMode, Protocol, Server, ServerTlsMode, Sidecar,
+    Snapshot, TcpRule, TlsMatch, TlsRule, VirtualService,
 };
 use crate::proxy::{Interception, Proxy, Role};
 use crate::xds::pb::core;
 use crate::xds::pb::hcm::http_connection_manager as manager;
 use crate::xds::pb::listener::Listener;
-use std::sync::Arc;
 
 fn packed(filter: &listener::Filter) -> &pb::Any {
     match &filter.config_type {
@@ -110,19 +109,6 @@ fn codes(findings: &[Diagnostic]) -> Vec<String> {
 
 fn named<'l>(listeners: &'l [Listener], name: &str) -> &'l Listener {
     listeners.iter().find(|l| l.name == name).expect("the listener is there")
-}
-
-fn secret(namespace: &str, name: &str) -> (SecretKey, Secret) {
-    let bytes = || Arc::<[u8]>::from(&b"pem"[..]);
-    let key = SecretKey { namespace: Some(namespace.into()), name: name.into() };
-    let secret = Secret {
-        origin: None,
-        certificate_chain: Some(bytes()),
-        private_key: Some(PrivateBytes::new(bytes())),
-        ca: Some(bytes()),
-        crl: None,
-    };
-    (key, secret)
 }
 
 /// A snapshot of these Gateways and rules with the credential `n/cert`.

@@ -138,7 +138,7 @@ fn a_missing_credential_leaves_the_cluster_out() {
     let rules = vec![rule(with_tls(with_credential(ClientTlsMode::Simple)))];
     let generated = generated(&snapshot(vec![two_versions()], rules), &router());
     assert!(!has_cluster(&generated, DEFAULT));
-    assert_eq!(codes(&generated), [Code::UnknownSecret]);
+    assert!(codes(&generated).contains(&Code::UnknownSecret));
     assert!(secrets(&generated).is_empty());
 }
 
