@@ -4,7 +4,12 @@
 #![allow(dead_code)]
 
 pub mod case;
+pub mod client;
 pub mod compiled;
 pub mod consistency;
 pub mod diff;
+pub mod envoy;
+pub mod requests;
 pub mod shuffle;
+pub mod simulate;
+pub mod upstream;
