@@ -189,3 +189,80 @@ fn metadata_schema() -> Value {
         "additionalProperties": true,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{SourceFile, read};
+
+    fn each(value: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
+        match value {
+            Value::Object(map) => {
+                look(map);
+                map.values().for_each(|value| each(value, look));
+            }
+            Value::Array(items) => items.iter().for_each(|value| each(value, look)),
+            _ => {}
+        }
+    }
+
+    fn found(text: &str) -> (Decoded, Vec<String>) {
+        let reading = read(&SourceFile::new("a.yaml", text));
+        let mut diags = Diagnostics::new();
+        let decoded = decode(&reading.documents[0], &mut diags);
+        (decoded, diags.into_sorted().iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn the_schema_has_every_kind_and_no_loose_end() {
+        let schema = schema();
+        let definitions = &schema["$defs"];
+        for kind in KINDS {
+            let properties = &definitions[format!("{}Document", kind.name())]["properties"];
+            assert_eq!(properties["kind"]["const"], kind.name());
+        }
+        assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(KINDS.len()));
+        each(&schema, &mut |map| {
+            if let Some(name) = map.get("$ref").and_then(Value::as_str) {
+                let name = name.trim_start_matches("#/$defs/");
+                assert!(definitions.get(name).is_some(), "{name}");
+            }
+            if map.get("properties").is_some_and(Value::is_object) && map.contains_key("type") {
+                assert!(map.contains_key("additionalProperties"), "{map:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_version_of_a_kind_is_read_and_no_other() {
+        let text = |version: &str| {
+            format!(
+                "apiVersion: networking.istio.io/{version}\nkind: Sidecar\nmetadata: {{name: x}}\n\
+                 spec: {{egress: [hosts: [\"./*\"]]}}"
+            )
+        };
+        for version in NETWORKING_VERSIONS {
+            assert!(matches!(found(&text(version)), (Decoded::Good(..), none) if none.is_empty()));
+        }
+        let (decoded, told) = found(&text("v2"));
+        assert!(matches!(decoded, Decoded::Refused));
+        let expected = "a.yaml:1:13: error[PF0210]: apiVersion: `Sidecar` has no version `v2`";
+        assert!(told[0].starts_with(expected), "{told:?}");
+    }
+
+    #[test]
+    fn kinds_of_other_groups_are_not_ours() {
+        let text = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: x}";
+        assert!(matches!(found(text), (Decoded::NotOurs, none) if none.is_empty()));
+    }
+
+    #[test]
+    fn istios_reserved_annotations_are_refused() {
+        let (decoded, told) = found(
+            "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata:\n  name: x\n  \
+             annotations: {internal.istio.io/parents: a}\nspec: {egress: [hosts: [\"./*\"]]}",
+        );
+        assert!(matches!(decoded, Decoded::Refused));
+        assert!(told[0].starts_with("a.yaml:5:17: error[PF0201]"), "{told:?}");
+    }
+}

@@ -231,7 +231,7 @@ pub fn protocol(f: &mut Findings<'_>, at: &Field<'_>, name: &str) {
 pub fn duration(f: &mut Findings<'_>, at: &Field<'_>, duration: values::Duration) {
     if duration.0 < Duration::from_millis(1) {
         f.error(at, Code::InvalidValue, "the duration must be at least 1ms");
-    } else if duration.0.subsec_nanos() % 1_000_000 != 0 {
+    } else if !duration.0.subsec_nanos().is_multiple_of(1_000_000) {
         f.error(at, Code::InvalidValue, "the duration must be in whole milliseconds");
     }
 }

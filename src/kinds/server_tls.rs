@@ -3,7 +3,7 @@
 use super::rules;
 use super::values::TlsProtocol;
 use crate::config::{Field, Findings, RawDocument};
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Code, Diagnostic};
 use crate::model::{CaSource, CertificateSource, ServerTls, ServerTlsMode};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -53,6 +53,7 @@ pub struct HttpRoute {
     /// Several destinations of copies.
     pub mirrors: Vec<HttpMirrorPolicy>,
     /// Share of requests to copy, whole percent; use `mirrorPercentage` instead.
+    #[serde(alias = "mirror_percent")]
     #[schemars(extend("deprecated" = true))]
     pub mirror_percent: Option<u32>,
     /// Share of requests to copy to `mirror`; all when unset.
