@@ -197,12 +197,12 @@ impl Stream {
         match (self.protocol, asks) {
             (Protocol::StateOfTheWorld, Asks::Names(names)) => {
                 let standing = self.subscription(type_url).standing(&nonce);
-                self.book(type_url, &nonce, refusal, actions);
+                self.book(type_url, &nonce, refusal, resources, actions);
                 self.ask_for_state(type_url, standing, &names, resources, actions);
             }
             (Protocol::Delta, Asks::Changes { subscribe, unsubscribe, versions }) => {
                 let first = !self.subscriptions.contains_key(&type_url);
-                self.book(type_url, &nonce, refusal, actions);
+                self.book(type_url, &nonce, refusal, resources, actions);
                 if first {
                     self.begin_delta(
                         type_url,
@@ -249,6 +249,7 @@ impl Stream {
         type_url: TypeUrl,
         nonce: &str,
         refusal: Option<String>,
+        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         let Some(refusal) = refusal else {
@@ -257,7 +258,7 @@ impl Stream {
         };
         let message = report::tidy(&refusal);
         let subscription = self.subscription(type_url);
-        subscription.refuse(nonce, &message);
+        let sent_since = subscription.refuse(nonce, &message);
         // Before anything was sent, the refusal is about another stream's response.
         if subscription.sent.is_some() {
             if report::heals_by_itself(type_url, &message) {
@@ -265,6 +266,10 @@ impl Stream {
             }
             let diagnostic = report::refused(&self.proxy, type_url, &message);
             actions.push(Action::Report(Box::new(diagnostic)));
+        }
+        // The endpoints that followed the refused clusters came too early for the later ones.
+        if type_url == TypeUrl::Cluster {
+            self.follow_with_endpoints(&sent_since, resources, actions);
         }
     }
 

@@ -56,9 +56,10 @@ impl Stream {
     ) -> Vec<Arc<str>> {
         let Some(subscription) = self.subscriptions.get(&type_url) else { return Vec::new() };
         let plan = plan::push(subscription, resources, self.held_back(type_url));
-        // What was refused in company cannot be sent apart: a response without the others would
-        // delete them.
-        if plan.batch.is_empty() {
+        // What was refused in company cannot be sent apart here: a response without the others
+        // would delete them. It is sent again in other company.
+        if plan.is_empty() || (plan.batch.is_empty() && self.is_repetition(subscription, resources))
+        {
             return Vec::new();
         }
         self.send_complete(type_url, resources, actions)
@@ -246,6 +247,18 @@ mod tests {
         assert_eq!(delta.change("eds", "+a"), ["eds a=1"]);
         assert_eq!(delta.change("cds", ""), ["cds a=1 b=1", "eds a=1"]);
         assert_eq!(delta.change("cds", "+a"), ["cds a=1", "eds a=1"]);
+    }
+
+    #[test]
+    fn clusters_accepted_only_in_a_later_response_get_their_endpoints_after_it() {
+        let mut client = Client::sotw("cds bad=1 b=1; eds b=1");
+        client.ask("eds", "b");
+        client.ask("cds", "");
+        let first = client.nonce("cds");
+        assert_eq!(client.push("cds b=1; eds b=1"), ["cds b=1"]);
+        let asks = crate::ads::Asks::Names(vec![]);
+        let actions = client.request("cds", &first, Some("bad"), asks);
+        assert_eq!(actions, ["report the proxy refused its clusters: bad", "eds b=1"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! of them, because what it omits is deleted.
 
 use super::plan;
-use super::subscription::{Batch, Held, Standing};
+use super::subscription::{Batch, Held, Standing, Subscription};
 use super::{Action, Stream, version_of};
 use crate::xds::{Resource, ResourceSet, TypeUrl, Version};
 use std::collections::BTreeSet;
@@ -53,6 +53,32 @@ impl Stream {
         actions: &mut Vec<Action>,
     ) -> Vec<Arc<str>> {
         let Some(subscription) = self.subscriptions.get(&type_url) else { return Vec::new() };
+        let all = self.complete(subscription, resources);
+        let changed: Vec<Arc<str>> = all
+            .iter()
+            .filter(|r| subscription.held(&r.name) != Some(&Held::Version(r.version)))
+            .map(|r| r.name.clone())
+            .collect();
+        let sent: BTreeSet<Arc<str>> = all.iter().map(|r| r.name.clone()).collect();
+        let version = version_of_all(&all);
+        self.respond(type_url, version, Batch { resources: all, ..Batch::default() }, actions);
+        self.subscription(type_url).record_complete(|name| sent.contains(name));
+        changed
+    }
+
+    /// Whether the last response held exactly what a complete one would hold now.
+    pub(super) fn is_repetition(
+        &self,
+        subscription: &Subscription,
+        resources: &ResourceSet,
+    ) -> bool {
+        let version = version_of_all(&self.complete(subscription, resources));
+        subscription.sent.is_some_and(|sent| sent.version == version)
+    }
+
+    /// Everything of a type that the client should have or may still have.
+    fn complete(&self, subscription: &Subscription, resources: &ResourceSet) -> Vec<Resource> {
+        let type_url = subscription.type_url;
         let mut all: Vec<Resource> =
             resources.of_type(type_url).filter(|r| subscription.wants(&r.name)).cloned().collect();
         if type_url == TypeUrl::Cluster {
@@ -61,17 +87,12 @@ impl Stream {
             });
             all.extend(kept.cloned());
         }
-        let changed: Vec<Arc<str>> = all
-            .iter()
-            .filter(|r| subscription.held(&r.name) != Some(&Held::Version(r.version)))
-            .map(|r| r.name.clone())
-            .collect();
-        let sent: BTreeSet<Arc<str>> = all.iter().map(|r| r.name.clone()).collect();
-        let version = Version::of_all(all.iter().map(|r| (&*r.name, r.version)));
-        self.respond(type_url, version, Batch { resources: all, ..Batch::default() }, actions);
-        self.subscription(type_url).record_complete(|name| sent.contains(name));
-        changed
+        all
     }
+}
+
+fn version_of_all(resources: &[Resource]) -> Version {
+    Version::of_all(resources.iter().map(|r| (&*r.name, r.version)))
 }
 
 #[cfg(test)]
@@ -237,6 +258,17 @@ mod tests {
         assert_eq!(client.push("rds r=bad"), ["rds r=bad"]);
         client.nack("rds", "r");
         assert_eq!(client.push("rds r=1"), ["rds r=1"]);
+    }
+
+    #[test]
+    fn a_cluster_refused_beside_a_bad_one_is_sent_when_that_is_no_longer_asked_for() {
+        let mut client = Client::sotw("cds bad=1 good=1");
+        client.ask("cds", "bad good");
+        client.nack("cds", "bad good");
+        assert_eq!(client.push("cds bad=1 good=1"), NOTHING);
+        client.ask("cds", "good");
+        assert_eq!(client.push("cds bad=1 good=1"), ["cds good=1"]);
+        assert_eq!(client.push("cds bad=1 good=1"), NOTHING);
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(super) enum Held {
     Something,
     /// An empty stand-in for a resource that does not exist.
     StandIn,
+    /// A stand-in was sent together with something that it refused, so it may have nothing.
+    StandInRefused,
     /// Nothing: it was told that the resource does not exist.
     Nothing,
     /// It refused a response that held this version. What it has instead is its own affair.
@@ -27,7 +29,18 @@ pub(super) enum Held {
         version: Version,
         /// What else was in it.
         company: Company,
+        /// What it may have instead.
+        before: Before,
     },
+}
+
+/// What a client had under a name before it was sent something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing, or an empty stand-in.
+    Nothing,
+    /// A real resource.
+    Something,
 }
 
 /// Who else was in a refused response.
@@ -75,9 +88,17 @@ pub(super) struct Sent {
 }
 
 #[derive(Debug)]
+struct SentResource {
+    name: Arc<str>,
+    version: Version,
+    before: Before,
+}
+
+#[derive(Debug)]
 struct Outstanding {
     sent: Sent,
-    resources: Vec<(Arc<str>, Version)>,
+    resources: Vec<SentResource>,
+    stand_ins: Vec<Arc<str>>,
     removed: Vec<Arc<str>>,
 }
 
@@ -193,6 +214,12 @@ impl Subscription {
 
     /// Books a response as sent.
     pub(super) fn record(&mut self, sent: Sent, batch: &Batch) {
+        let resources = batch.resources.iter().map(|resource| SentResource {
+            name: resource.name.clone(),
+            version: resource.version,
+            before: self.held.get(&resource.name).map_or(Before::Nothing, Held::before),
+        });
+        let resources = resources.collect();
         let booked = [(&batch.resources, false), (&batch.stand_ins, true)];
         for (resources, stand_in) in booked {
             for resource in resources {
@@ -219,7 +246,8 @@ impl Subscription {
         }
         self.outstanding.push_back(Outstanding {
             sent,
-            resources: batch.resources.iter().map(|r| (r.name.clone(), r.version)).collect(),
+            resources,
+            stand_ins: batch.stand_ins.iter().map(|r| r.name.clone()).collect(),
             removed: batch.removed.clone(),
         });
     }
@@ -239,21 +267,48 @@ impl Subscription {
         if let Some(outstanding) = self.take_outstanding(nonce) {
             self.acked = Some(outstanding.sent);
             self.last_error = None;
+            // It may have been refused in an earlier response and accepted now.
+            for SentResource { name, version, .. } in outstanding.resources {
+                match self.held.get_mut(&name) {
+                    Some(held @ Held::Refused { .. }) if held.refused(version) => {
+                        *held = Held::Version(version);
+                    }
+                    _ => {}
+                }
+            }
         }
     }
 
-    /// Books a NACK. Returns whether the nonce was one of this stream.
-    pub(super) fn refuse(&mut self, nonce: &str, message: &Arc<str>) -> bool {
-        let Some(outstanding) = self.take_outstanding(nonce) else { return false };
-        let company = match outstanding.resources.len() + outstanding.removed.len() {
+    /// Books a NACK. Returns the names in the refused response that are also in a later one: if
+    /// that is accepted, the client hears of them for the first time with it.
+    pub(super) fn refuse(&mut self, nonce: &str, message: &Arc<str>) -> Vec<Arc<str>> {
+        let Some(outstanding) = self.take_outstanding(nonce) else { return Vec::new() };
+        let mut sent_since = Vec::new();
+        let Outstanding { resources, stand_ins, removed, .. } = &outstanding;
+        let company = match resources.len() + stand_ins.len() + removed.len() {
             1 => Company::Alone,
             _ => Company::Others,
         };
-        for (name, version) in outstanding.resources {
+        // A stand-in alone cannot be what is wrong with a response.
+        let stand_ins = if resources.is_empty() { Vec::new() } else { stand_ins.clone() };
+        for name in stand_ins {
+            if let Some(held @ Held::StandIn) = self.held.get_mut(&name) {
+                *held = Held::StandInRefused;
+            }
+        }
+        for SentResource { name, version, before } in outstanding.resources {
+            let mut later = self.outstanding.iter_mut().flat_map(|o| &mut o.resources);
+            if let Some(next) = later.find(|r| r.name == name) {
+                sent_since.push(name.clone());
+                // What it had before this one it still has before the next one.
+                if before == Before::Nothing {
+                    next.before = Before::Nothing;
+                }
+            }
             if let Some(held) = self.held.get_mut(&name)
                 && *held == Held::Version(version)
             {
-                *held = Held::Refused { version, company };
+                *held = Held::Refused { version, company, before };
             }
         }
         // The client may still have what it was told to drop.
@@ -268,7 +323,7 @@ impl Subscription {
         if self.sent == Some(outstanding.sent) {
             self.last_error = Some(message.clone());
         }
-        true
+        sent_since
     }
 
     // Answers come in the order of the responses, so what was sent before is settled as well: in
@@ -281,11 +336,24 @@ impl Subscription {
 }
 
 impl Held {
+    /// Whether this version was refused.
+    fn refused(&self, of: Version) -> bool {
+        matches!(self, Held::Refused { version, .. } if *version == of)
+    }
+
+    fn before(&self) -> Before {
+        match self {
+            Held::Version(_) | Held::Something => Before::Something,
+            Held::Refused { before, .. } => *before,
+            Held::StandIn | Held::StandInRefused | Held::Nothing => Before::Nothing,
+        }
+    }
+
     /// Whether it may be a real resource, not a stand-in or nothing.
     pub(super) fn is_real(&self) -> bool {
         match self {
             Held::Version(_) | Held::Something | Held::Refused { .. } => true,
-            Held::StandIn | Held::Nothing => false,
+            Held::StandIn | Held::StandInRefused | Held::Nothing => false,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! push) and one for what is answered. Silence is for pushes only; a question always gets the
 //! best answer that the protocol has for it, or Envoy waits.
 
-use super::subscription::{Company, Held};
+use super::subscription::{Before, Company, Held};
 use crate::xds::pb::{endpoint::ClusterLoadAssignment, route::RouteConfiguration};
 use crate::xds::{Resource, TypeUrl, Version, canonical};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 pub(super) fn unasked(type_url: TypeUrl, held: Option<&Held>, current: Option<Version>) -> Verdict {
     match (current, held) {
         (Some(current), Some(Held::Version(version))) if *version == current => Verdict::Silence,
-        (Some(current), Some(Held::Refused { version, company })) if *version == current => {
+        (Some(current), Some(Held::Refused { version, company, .. })) if *version == current => {
             match company {
                 // It would only be refused again.
                 Company::Alone => Verdict::Silence,
@@ -38,10 +38,12 @@ pub(super) fn unasked(type_url: TypeUrl, held: Option<&Held>, current: Option<Ve
         }
         (Some(_), _) => Verdict::Send,
         (None, Some(Held::StandIn | Held::Nothing)) => Verdict::Silence,
-        (None, Some(Held::Version(_) | Held::Something | Held::Refused { .. })) => {
-            when_deleted(type_url)
-        }
-        (None, None) => when_missing(type_url),
+        (None, Some(Held::Version(_) | Held::Something)) => when_deleted(type_url),
+        (None, Some(Held::Refused { before, .. })) => match before {
+            Before::Something => when_deleted(type_url),
+            Before::Nothing => when_missing(type_url),
+        },
+        (None, None | Some(Held::StandInRefused)) => when_missing(type_url),
     }
 }
 
@@ -111,7 +113,8 @@ mod tests {
 
     #[test]
     fn refused_content_is_sent_again_only_when_it_changed_or_was_refused_in_company() {
-        let refused = |company| Held::Refused { version: v("1"), company };
+        let before = Before::Something;
+        let refused = |company| Held::Refused { version: v("1"), company, before };
         let table = [
             (refused(Company::Alone), v("1"), Verdict::Silence),
             (refused(Company::Others), v("1"), Verdict::SendApart),
@@ -149,6 +152,14 @@ mod tests {
             assert_eq!(asked(type_url, None), missing, "{type_url}");
             assert_eq!(asked(type_url, Some(v("1"))), Verdict::Send, "{type_url}");
         }
+    }
+
+    #[test]
+    fn what_was_refused_and_is_gone_leaves_the_client_with_what_it_had_before() {
+        let refused = |before| Held::Refused { version: v("1"), company: Company::Alone, before };
+        let said = |before| unasked(TypeUrl::Route, Some(&refused(before)), None);
+        assert_eq!(said(Before::Something), Verdict::Silence);
+        assert_eq!(said(Before::Nothing), Verdict::StandIn);
     }
 
     #[test]
