@@ -178,8 +178,19 @@ async fn follow(
 ) {
     while let Some(change) = changes.recv().await {
         state.published.metrics.noticed();
+        let complete = change.complete;
         let request = apply(&state, change);
         if state.published.generation.load().is_none() {
+            // A proxy that outlived our restart still has its configuration. Serving what can be
+            // read of a directory that is not there (a late mount, say) would take it away.
+            if !complete {
+                for problem in state.problems.lock().unwrap_or_else(PoisonError::into_inner).iter()
+                {
+                    log(problem);
+                }
+                warn!("not ready: nothing is served until the directories above can be read");
+                continue;
+            }
             // Nothing is served yet, so there is nothing to hold back.
             publish(state.clone(), request).await;
         } else if notices.send(request).await.is_err() {
@@ -290,7 +301,7 @@ impl Resources for Served {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         for finding in &generated.diagnostics {
             if told.insert(finding.to_string()) {
-                log(finding);
+                tracing::info_span!("proxy", id = %node.id).in_scope(|| log(finding));
             }
         }
         Ok(generated.set.clone())
@@ -311,9 +322,8 @@ impl Observer for Handle {
         self.0.metrics.sent(type_url, bytes);
     }
 
-    fn refused(&self, diagnostic: &Diagnostic) {
+    fn refused(&self, _: &Diagnostic) {
         self.0.metrics.refused();
-        log(diagnostic);
     }
 }
 

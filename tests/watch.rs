@@ -18,6 +18,7 @@ struct Watched {
     mesh: Option<String>,
     secrets: BTreeMap<String, Vec<String>>,
     problems: Vec<String>,
+    complete: bool,
     messages: usize,
     // Dropped last.
     _dir: TempDir,
@@ -61,6 +62,7 @@ impl Watched {
             mesh: None,
             secrets: BTreeMap::new(),
             problems: Vec::new(),
+            complete: false,
             messages: 0,
             root: dir.path().to_path_buf(),
             _dir: dir,
@@ -93,6 +95,7 @@ impl Watched {
         for name in changes.secrets_removed {
             self.secrets.remove(&*name);
         }
+        self.complete = changes.complete;
         self.problems = changes.problems.iter().map(|d| d.message.clone()).collect();
     }
 
@@ -333,10 +336,11 @@ async fn a_root_that_is_yet_to_come_is_heard_when_it_comes() {
     let mut watched = Watched::start(dir, roots);
     watched.hear().await;
     assert_eq!(watched.problems.len(), 1, "{:?}", watched.problems);
+    assert!(!watched.complete);
     fs::create_dir_all(&root).unwrap();
     fs::write(root.join("a.yaml"), "1").unwrap();
     watched.until(&[("not/yet/a.yaml", "1")]).await;
-    assert!(watched.problems.is_empty());
+    assert!(watched.problems.is_empty() && watched.complete);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 /// While so many responses wait for the client to read, its requests are left unread. Requests go
 /// on being read before that, so that a client which writes before it reads is not stuck with us.
@@ -54,7 +54,14 @@ pub(super) struct Opened {
 pub(super) async fn run(mut opened: Opened) {
     let status = match serve(&mut opened).await {
         Ok(()) => Status::ok(""),
-        Err(status) => status,
+        Err(status) => {
+            // A proxy that is refused tries again and again; its operator looks here.
+            if matches!(status.code(), Code::InvalidArgument | Code::ResourceExhausted) {
+                let peer = opened.peer.map(tracing::field::display);
+                tracing::warn!(peer, reason = status.message(), "stream refused");
+            }
+            status
+        }
     };
     // It fails if the client is gone.
     let _ = opened.outgoing.send(Outgoing::End(status)).await;
@@ -215,7 +222,7 @@ impl Session {
                     });
                 }
                 Action::Report(diagnostic) => {
-                    tracing::warn!(proxy = %self.node.id, "{diagnostic}");
+                    tracing::error!(proxy = %self.node.id, "{diagnostic}");
                     self.xds.observer.refused(&diagnostic);
                 }
                 Action::RetryLater(type_url) => {

@@ -39,6 +39,8 @@ pub struct Changes {
     pub secrets_removed: Vec<Arc<str>>,
     /// Everything that cannot be read right now, changed or not.
     pub problems: Vec<Diagnostic>,
+    /// Whether every root could be read.
+    pub complete: bool,
 }
 
 impl Changes {
@@ -62,6 +64,7 @@ impl Changes {
             secrets_changed: secrets_changed.into_iter().cloned().collect(),
             secrets_removed,
             problems: now.problems.clone(),
+            complete: now.complete,
         }
     }
 }

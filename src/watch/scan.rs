@@ -44,6 +44,8 @@ pub struct Found {
     pub secrets: BTreeMap<Arc<str>, SecretFiles>,
     /// What could not be read. What was read there before still counts.
     pub problems: Vec<Diagnostic>,
+    /// Whether every root could be read.
+    pub complete: bool,
     /// Real directories that decide about all this, and which of their entries do.
     pub directories: BTreeMap<PathBuf, Interest>,
     /// Whether something was caught in the middle of a change and must be looked at again soon.
@@ -130,7 +132,7 @@ impl Scanner {
         let mut walk = Walk {
             known: &self.known,
             now,
-            found: Found::default(),
+            found: Found { complete: true, ..Found::default() },
             read: BTreeMap::new(),
             visited: HashSet::new(),
         };
@@ -159,11 +161,19 @@ impl Walk<'_> {
     fn config_root(&mut self, root: &Path) {
         self.watch_around(root);
         match fs::metadata(root) {
-            Ok(metadata) if metadata.is_dir() => self.directory(root, &metadata),
+            Ok(metadata) if metadata.is_dir() => match fs::read_dir(root) {
+                Ok(_) => self.directory(root, &metadata),
+                Err(error) => self.unreadable_root(root, &error),
+            },
             // A file that is named outright is read whatever its name is.
             Ok(metadata) => self.config_file(root, &metadata),
-            Err(error) => self.unreadable(root, &error),
+            Err(error) => self.unreadable_root(root, &error),
         }
+    }
+
+    fn unreadable_root(&mut self, root: &Path, error: &io::Error) {
+        self.found.complete = false;
+        self.unreadable(root, error);
     }
 
     fn directory(&mut self, path: &Path, metadata: &Metadata) {
@@ -229,7 +239,7 @@ impl Walk<'_> {
         match fs::metadata(path) {
             Ok(metadata) => self.text_file(path, &metadata),
             Err(error) => {
-                self.unreadable(path, &error);
+                self.unreadable_root(path, &error);
                 self.keep(path)
             }
         }
@@ -245,6 +255,7 @@ impl Walk<'_> {
                 entries
             }
             Err(error) => {
+                self.found.complete = false;
                 self.report_unreadable(root, &error);
                 let known = self.known.keys().filter(|path| path.starts_with(root));
                 let parents: BTreeSet<PathBuf> =
@@ -358,7 +369,7 @@ impl Walk<'_> {
     fn report_unreadable(&mut self, path: &Path, error: &io::Error) {
         self.problem(
             format!("{}: {error}", path.display()),
-            "make it readable; what was read there before stays in force",
+            "make it readable; what was read there before, if anything, stays in force",
         );
     }
 
