@@ -62,6 +62,7 @@ codes! {
     Unreachable = "PF0208", "unreachable", Warning, "A rule can never be reached because an earlier one matches all of its requests.";
     RegexTooLarge = "PF0209", "regex-too-large", Warning, "Envoy's default limit refuses this regular expression; pilotfish's bootstrap raises the limit, other bootstraps must too.";
     UnsupportedVersion = "PF0210", "unsupported-version", Error, "The kind is known but not in this apiVersion.";
+    Doubtful = "PF0211", "doubtful", Warning, "The value is allowed, but seldom what is meant; it is served as it is.";
 
     // 03xx: documents that speak about each other.
     UnknownHost = "PF0301", "unknown-host", Warning, "A destination names a host that no service has; requests to it get 503.";

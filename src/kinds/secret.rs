@@ -7,7 +7,7 @@ mod tests;
 
 use super::document::{object_schema, origin};
 use super::{Draft, Kind, Lower, Unsupported};
-use crate::config::{Field, Findings, Header, RawDocument, SecretFiles};
+use crate::config::{Field, Findings, Header, RawDocument, SecretFiles, nearest};
 use crate::diag::{Code, Diagnostic, Diagnostics, Excerpt, Severity, Span};
 use crate::model::{self, MeshSettings, Namespace, PrivateBytes, SecretKey};
 use base64::Engine;
@@ -43,6 +43,9 @@ const CERTIFICATE: Part = Part { names: ["cert", "tls.crt"] };
 const KEY: Part = Part { names: ["key", "tls.key"] };
 const CA: Part = Part { names: ["cacert", "ca.crt"] };
 const CRL: Part = Part { names: ["crl", "ca.crl"] };
+
+/// The names that Kubernetes has for a pair.
+const PARTS: [&str; 2] = ["tls.crt", "tls.key"];
 
 /// The parts of a credential by name, as bytes.
 type Parts = BTreeMap<String, Vec<u8>>;
@@ -227,10 +230,15 @@ fn read(spec: &Spec, f: &mut Findings<'_>) -> Option<model::Secret> {
         return None;
     }
     if spec.kind == TLS_TYPE {
-        for name in ["tls.crt", "tls.key"] {
+        for name in PARTS {
             if parts.get(name).is_none_or(Vec::is_empty) {
                 let message = format!("a Secret of type `{TLS_TYPE}` needs `{name}`");
-                f.error(&data, Code::BadSecret, message);
+                let mut diagnostic = Diagnostic::new(Code::BadSecret, message);
+                let others = parts.keys().map(String::as_str).filter(|key| !PARTS.contains(key));
+                if let Some(other) = nearest(name, others) {
+                    diagnostic = diagnostic.help(format!("rename `{other}`"));
+                }
+                f.report(&data, diagnostic);
             }
         }
     }

@@ -153,7 +153,7 @@ impl Spec {
                     "`{host}` covers part of a label, which clients and certificates do not \
                      understand; use a form like `*.example.com`"
                 );
-                f.warn(&at, Code::InvalidValue, message);
+                f.warn(&at, Code::Doubtful, message);
             }
         }
     }
@@ -210,7 +210,7 @@ impl Spec {
             if port.protocol.is_empty() || port.protocol.eq_ignore_ascii_case("tcp") {
                 let message = "without `addresses` all TCP traffic to this port is taken, whatever \
                                its destination";
-                f.warn(&at.index(index), Code::InvalidValue, message);
+                f.warn(&at.index(index), Code::Doubtful, message);
             }
         }
     }
@@ -275,7 +275,7 @@ impl Spec {
                 if Protocol::parse(&port.protocol).is_tcp() {
                     let message = "several hosts share these addresses, and on this port nothing \
                                    tells them apart; use one ServiceEntry a host";
-                    f.warn(&ports.index(index), Code::InvalidValue, message);
+                    f.warn(&ports.index(index), Code::Doubtful, message);
                 }
             }
         }

@@ -141,6 +141,14 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
+fn a_misspelt_name_is_recognised() {
+    let (certificate, key) = pair();
+    let text = document(TLS_TYPE, &[("tls.cert", &certificate), ("tls.key", &key)]);
+    let lines = lines(&read_text(&text));
+    assert!(lines.iter().any(|line| line.ends_with("; rename `tls.cert`")), "{lines:#?}");
+}
+
+#[test]
 fn what_is_not_pem_is_refused_without_being_told() {
     let (certificate, key) = pair();
     let encrypted = include_str!("testdata/rsa-encrypted.key");

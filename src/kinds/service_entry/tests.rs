@@ -4,7 +4,7 @@ use super::*;
 use crate::diag::Severity;
 use crate::kinds::testing::{accepted, document, expect, read, refused, warned};
 use crate::model::{EndpointAddress, Locality};
-use Code::{ConflictingFields, InvalidValue, MissingField, NoEffect, NotSupported};
+use Code::{ConflictingFields, Doubtful, InvalidValue, MissingField, NoEffect, NotSupported};
 
 /// A host, one port, and more lines after them.
 fn http(more: &str) -> String {
@@ -133,7 +133,7 @@ fn hosts_are_checked() {
             ("hosts: ['']", ("5:11", InvalidValue, "it is empty")),
         ],
     );
-    warned(&ServiceEntry, &[("hosts: ['*a.com']", ("5:11", InvalidValue, "part of a label"))]);
+    warned(&ServiceEntry, &[("hosts: ['*a.com']", ("5:11", Doubtful, "part of a label"))]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn endpoints_of_dns_services_are_addresses_or_names() {
         "hosts: [a.com, b.com]\nports: [{number: 443, name: tls, protocol: TLS}]\n\
          resolution: DNS\naddresses: [10.0.0.1]",
         Severity::Warning,
-        &[("6:11", InvalidValue, "one ServiceEntry a host")],
+        &[("6:11", Doubtful, "one ServiceEntry a host")],
     );
 }
 
