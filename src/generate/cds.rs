@@ -2,7 +2,6 @@
 
 use super::cluster::{self, for_each_upstream};
 use super::{Output, Scope, names};
-use crate::diag::Code;
 use crate::proxy::{Interception, Proxy, Role};
 
 /// The clusters that lead out, and those that every proxy has.
@@ -10,17 +9,6 @@ pub(super) fn outbound(scope: &Scope<'_>, output: &mut Output) {
     for_each_upstream(scope, |upstream| match upstream {
         Ok(upstream) => {
             output.emit(upstream.name(), &cluster::cluster(scope, &upstream));
-            if let Some(rule) = upstream.zone_aware_rule() {
-                output.report(
-                    rule.origin
-                        .diagnostic(
-                            Code::NoEffect,
-                            "zoneAwareLbSetting takes effect only if the proxy's bootstrap names a \
-                             local_cluster; without one all zones of a priority are used alike",
-                        )
-                        .help("use localityLbSetting to prefer near endpoints"),
-                );
-            }
         }
         Err(finding) => output.report(finding),
     });

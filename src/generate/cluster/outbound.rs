@@ -151,8 +151,8 @@ impl<'a> Candidate<'a> {
             Ok(tls) => tls,
             Err(refusal) => {
                 let origin = rule.map_or(&service.origin, |rule| &rule.origin);
-                let finding = origin.diagnostic(refusal.code, refusal.message);
-                return Some(Err(finding.help(refusal.help)));
+                let finding = origin.diagnostic(refusal.code, refusal.message).help(refusal.help);
+                return Some(Err(Diagnostic { severity: refusal.severity, ..finding }));
             }
         };
         let subset_name = subset.map_or("", |s| &*s.name);
@@ -179,12 +179,6 @@ impl<'a> Upstream<'a> {
     /// Whether its endpoints come by EDS.
     pub(crate) fn is_eds(&self) -> bool {
         self.discovery == Discovery::Eds
-    }
-
-    /// The rule that asks for zone-aware routing, if one does.
-    pub(crate) fn zone_aware_rule(&self) -> Option<&'a DestinationRule> {
-        let zone_aware = self.policy.load_balancer.and_then(|lb| lb.zone_aware.as_ref())?;
-        self.rule.filter(|_| zone_aware.enabled)
     }
 
     /// The secrets that its TLS context refers to.

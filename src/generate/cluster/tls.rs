@@ -6,7 +6,7 @@
 
 use super::protocol::HostTls;
 use super::san;
-use crate::diag::Code;
+use crate::diag::{Code, Severity};
 use crate::generate::Scope;
 use crate::generate::credentials::{self, CredentialFault, SecretUse};
 use crate::model::{
@@ -61,8 +61,15 @@ enum Trust<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: Code,
+    pub(super) severity: Severity,
     pub(super) message: String,
     pub(super) help: &'static str,
+}
+
+impl Refusal {
+    fn new(code: Code, message: impl Into<String>, help: &'static str) -> Refusal {
+        Refusal { code, severity: code.info().severity, message: message.into(), help }
+    }
 }
 
 /// Finds what the settings refer to.
@@ -88,18 +95,18 @@ pub(super) fn resolve<'a>(
                 ..common(tls)
             },
         },
-        ClientTlsMode::IstioMutual => {
-            own_certificates(scope, service, tls).ok_or_else(|| Refusal {
-                code: Code::NotSupported,
-                message: format!(
+        ClientTlsMode::IstioMutual => own_certificates(scope, service, tls).ok_or_else(|| {
+            Refusal::new(
+                Code::NotSupported,
+                format!(
                     "ISTIO_MUTUAL needs workload certificates, which pilotfish does not issue yet; \
                      proxies get no cluster for '{}', so requests to it get 503",
                     service.hostname
                 ),
-                help: "use MUTUAL with files or a credentialName, or give the proxy \
+                "use MUTUAL with files or a credentialName, or give the proxy \
                        TLS_CLIENT_CERT_CHAIN, TLS_CLIENT_KEY and TLS_CLIENT_ROOT_CERT metadata",
-            })?
-        }
+            )
+        })?,
     };
     Ok(UpstreamTls::Tls(Box::new(settings)))
 }
@@ -148,12 +155,11 @@ fn identity<'a>(
         return found.map(Identity::Secret).map_err(|fault| unusable(scope, name, fault));
     }
     if tls.client_certificate.is_empty() || tls.private_key.is_empty() {
-        return Err(Refusal {
-            code: Code::MissingField,
-            message: "mode MUTUAL has no client certificate or no key; the cluster is left out"
-                .to_owned(),
-            help: "set clientCertificate and privateKey, or credentialName",
-        });
+        return Err(Refusal::new(
+            Code::MissingField,
+            "mode MUTUAL has no client certificate or no key; the cluster is left out",
+            "set clientCertificate and privateKey, or credentialName",
+        ));
     }
     Ok(Identity::Files { chain: &tls.client_certificate, key: &tls.private_key })
 }
@@ -186,25 +192,29 @@ fn may_use_credentials(
         return Ok(());
     }
     Err(Refusal {
-        code: Code::NoEffect,
-        message: format!(
-            "credentialName '{name}' is for gateways only because the rule has no \
+        // Such rules are written for gateways; what sidecars lack is rarely missed.
+        severity: Severity::Info,
+        ..Refusal::new(
+            Code::NoEffect,
+            format!(
+                "credentialName '{name}' is for gateways only because the rule has no \
              workloadSelector; sidecars get no cluster for its host"
-        ),
-        help: "add a workloadSelector that selects the sidecars, or name files instead",
+            ),
+            "add a workloadSelector that selects the sidecars, or name files instead",
+        )
     })
 }
 
 fn unusable(scope: &Scope<'_>, name: &str, fault: CredentialFault) -> Refusal {
-    Refusal {
-        code: fault.code(),
-        message: format!(
+    Refusal::new(
+        fault.code(),
+        format!(
             "credentialName '{name}' cannot be used in namespace '{}': {fault}; clusters that need \
              it are left out, so requests to them get 503",
             scope.view.namespace
         ),
-        help: "add a Secret document or a directory below --secrets-dir of that name",
-    }
+        "add a Secret document or a directory below --secrets-dir of that name",
+    )
 }
 
 impl<'a> TlsSettings<'a> {
