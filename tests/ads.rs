@@ -264,6 +264,51 @@ async fn a_stream_that_makes_no_sense_ends_and_its_neighbours_live() {
 }
 
 #[tokio::test]
+async fn a_stream_for_one_type_needs_no_type_and_takes_no_other() {
+    let server = Server::start(WORLD).await;
+    let channel = server.channel().await;
+    let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
+    let mut clusters = State::at(channel.clone(), "p", path).await.unwrap();
+    clusters.send(DiscoveryRequest {
+        node: Some(Node { id: "p".into(), ..Default::default() }),
+        ..Default::default()
+    });
+    clusters.expect(&["cds a=1 b=1"]).await;
+    server.push("cds a=2 b=1; lds l=2");
+    clusters.expect(&["cds a=2 b=1"]).await;
+    clusters.ask("lds", "");
+    assert_eq!(clusters.end().await.code(), Code::InvalidArgument);
+
+    let unknown = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+    let refused = State::at(channel, "p", unknown).await.err().expect("refused");
+    assert_eq!(refused.code(), Code::Unimplemented);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_break_off_leave_nothing_behind() {
+    let settings = Settings { push_throttle: 2, ..Settings::default() };
+    let server = Server::with(settings, Some(WORLD)).await;
+    for i in 0..200_usize {
+        let mut client = server.state().await;
+        let kinds = ["cds", "eds", "lds", "rds", "sds"];
+        for kind in &kinds[..i % 6] {
+            client.ask(kind, "");
+        }
+        if i % 2 == 0 && i % 6 > 0 {
+            client.next().await;
+        }
+        server.push(if i % 3 == 0 { "cds a=1" } else { "cds a=2; lds l=2" });
+    }
+    server.connected(0).await;
+    until(|| server.xds.waiting_pushes() == 0).await;
+    let mut client = server.state().await;
+    client.ask("cds", "");
+    client.next().await;
+    server.push("cds a=3");
+    client.expect(&["cds a=3"]).await;
+}
+
+#[tokio::test]
 async fn nothing_is_served_before_the_configuration_was_read() {
     let server = Server::with(Settings::default(), None).await;
     let channel = server.channel().await;

@@ -72,7 +72,7 @@ impl Default for Settings {
 pub trait Observer: Send + Sync + 'static {
     /// A response of so many bytes was made for a proxy.
     fn sent(&self, type_url: TypeUrl, bytes: usize);
-    /// A proxy refused a response.
+    /// A proxy refused a response. The server itself does not log it.
     fn refused(&self, diagnostic: &Diagnostic);
 }
 

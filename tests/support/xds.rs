@@ -7,6 +7,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+use http::uri::PathAndQuery;
 use pilotfish::diag::Diagnostic;
 use pilotfish::proxy::{NodeDescription, NodeError};
 use pilotfish::push::{Changed, PushRequest, Reason};
@@ -27,11 +28,16 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
 
 /// How long a test waits for what must come. Long, because it is only waited out by failures.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+const AGGREGATED: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
 /// A server of hand-made resources.
 pub struct Server {
@@ -175,11 +181,18 @@ pub struct State {
 
 impl State {
     pub async fn on(channel: Channel, node: &str) -> Result<State, Status> {
+        State::at(channel, node, AGGREGATED).await
+    }
+
+    /// A stream of the method at this path.
+    pub async fn at(channel: Channel, node: &str, path: &'static str) -> Result<State, Status> {
         let (requests, receiver) = mpsc::unbounded_channel();
-        let mut client = AggregatedDiscoveryServiceClient::new(channel)
-            .max_decoding_message_size(256 * 1024 * 1024);
-        let receiver = UnboundedReceiverStream::new(receiver);
-        let responses = client.stream_aggregated_resources(receiver).await?.into_inner();
+        let mut client = Grpc::new(channel).max_decoding_message_size(256 * 1024 * 1024);
+        client.ready().await.expect("connected");
+        let receiver = Request::new(UnboundedReceiverStream::new(receiver));
+        let codec = ProstCodec::<DiscoveryRequest, DiscoveryResponse>::new();
+        let path = PathAndQuery::from_static(path);
+        let responses = client.streaming(receiver, path, codec).await?.into_inner();
         let node = Some(Node { id: node.into(), ..Default::default() });
         let (nonces, versions) = Default::default();
         Ok(State { node, requests, responses, nonces, versions })
