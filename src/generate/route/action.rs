@@ -10,7 +10,7 @@ use crate::model::{
 };
 use crate::xds::pb::{self, core, matcher, route};
 use route::redirect_action::{PathRewriteSpecifier, RedirectResponseCode, SchemeRewriteSpecifier};
-use route::route_action::{ClusterSpecifier, HostRewriteSpecifier, MaxStreamDuration};
+use route::route_action::{ClusterSpecifier, HostRewriteSpecifier};
 use route::weighted_cluster::{ClusterWeight, cluster_weight};
 use std::time::Duration;
 
@@ -22,17 +22,17 @@ pub fn to_cluster(cluster: String) -> route::RouteAction {
     }
 }
 
-/// What every forwarding action has. A `grpc-timeout` header is honoured up to the rule's timeout;
-/// Istio says so with the field that Envoy has deprecated since (`max_grpc_timeout`), which differs
-/// in the status of an expired call: 14 there, 4 here (envoy-facts F1).
+/// What every forwarding action has. A `grpc-timeout` header is honoured up to the rule's timeout.
+///
+/// Istio and we say so with a field that Envoy calls deprecated, `max_grpc_timeout`. Its successor
+/// `max_stream_duration` will not do: a route that has one is judged by it alone, and its `timeout`
+/// means nothing any more (seen on Envoy 1.40).
+#[expect(deprecated, reason = "its successor switches the timeout of the route off")]
 fn forwarding(timeout: Option<Duration>) -> route::RouteAction {
     let timeout = pb::duration(timeout.unwrap_or_default());
     route::RouteAction {
         timeout: Some(timeout),
-        max_stream_duration: Some(MaxStreamDuration {
-            grpc_timeout_header_max: Some(timeout),
-            ..Default::default()
-        }),
+        max_grpc_timeout: Some(timeout),
         ..Default::default()
     }
 }
