@@ -169,6 +169,7 @@ impl Server<'_> {
             "idle_timeout",
             "retry_policy",
             "hash_policy",
+            "max_grpc_timeout",
             "max_stream_duration",
             "request_mirror_policies",
         ];
