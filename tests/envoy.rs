@@ -16,7 +16,7 @@ use pilotfish::server::{Generation, Observer, ResourceSource, Resources, Setting
 use pilotfish::xds::{ResourceSet, TypeUrl};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use support::case::{self, Case, ProxySpec};
@@ -50,12 +50,12 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-fn of_case(case: &Case, program: &PathBuf) -> Vec<Trial> {
+fn of_case(case: &Case, program: &Path) -> Vec<Trial> {
     let variants = [("sotw", Protocol::StateOfTheWorld), ("delta", Protocol::Delta)];
     let each = case.proxies.iter().flat_map(|proxy| variants.map(|variant| (proxy, variant)));
     each.map(|(proxy, (variant, protocol))| {
         let name = format!("{} {} {variant}", case.name, proxy.name);
-        let (case, proxy, program) = (case.clone(), proxy.clone(), program.clone());
+        let (case, proxy, program) = (case.clone(), proxy.clone(), program.to_path_buf());
         Trial::test(name, move || {
             let runtime = tokio::runtime::Runtime::new()?;
             runtime.block_on(check(&case, &proxy, protocol, &program)).map_err(Failed::from)
@@ -68,7 +68,7 @@ async fn check(
     case: &Case,
     proxy: &ProxySpec,
     protocol: Protocol,
-    program: &PathBuf,
+    program: &Path,
 ) -> Result<(), String> {
     let _turn = envoy::turn().await?;
     let compiled = Input::read(case).compile();

@@ -132,12 +132,13 @@ fn same(
 /// Whether a finding tells the user about the destination of this cluster.
 fn explained(cluster: &str, findings: &[Diagnostic]) -> bool {
     let host = cluster.rsplit('|').next().unwrap_or(cluster);
-    findings.iter().any(|finding| {
-        let about = match finding.code {
-            Code::UnknownHost | Code::UnknownSubset | Code::UnknownPort => true,
-            _ => false,
-        };
-        about && (finding.message.contains(host) || finding.message.contains(short(host)))
+    findings.iter().any(|finding| match finding.code {
+        Code::UnknownHost | Code::UnknownSubset | Code::UnknownPort => {
+            finding.message.contains(host) || finding.message.contains(short(host))
+        }
+        // It is told at the rule that needs the secret, which names the host in another place.
+        Code::UnknownSecret => true,
+        _ => false,
     })
 }
 

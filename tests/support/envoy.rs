@@ -5,7 +5,7 @@ use pilotfish::settings::NodeArgs;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, fs};
@@ -69,7 +69,7 @@ pub struct Envoy {
 impl Envoy {
     /// Starts it and waits for its admin page.
     pub async fn start(
-        program: &PathBuf,
+        program: &Path,
         node: &NodeArgs,
         xds: SocketAddr,
         protocol: Protocol,

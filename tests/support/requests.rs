@@ -103,6 +103,24 @@ impl fmt::Display for Answer {
 }
 
 impl Request {
+    /// A plain request to a port of this machine.
+    pub fn get(port: u16, host: &str, path: &str) -> Request {
+        Request {
+            name: String::new(),
+            proxy: String::new(),
+            port,
+            address: loopback(),
+            inbound: false,
+            host: Some(host.to_owned()),
+            path: path.to_owned(),
+            method: get(),
+            headers: BTreeMap::new(),
+            tls: None,
+            tcp: false,
+            expect: Expect::default(),
+        }
+    }
+
     /// The `Host` that is sent.
     pub fn authority(&self) -> String {
         self.host.clone().unwrap_or_else(|| format!("{}:{}", self.address, self.port))

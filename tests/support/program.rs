@@ -1,0 +1,70 @@
+//! The real program as a child process, on ports of its own.
+
+use super::envoy::{PATIENCE, eventually};
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// A running `pilotfish serve`. It is killed when dropped.
+pub struct Pilotfish {
+    child: Child,
+    dir: TempDir,
+    /// Where it serves xDS.
+    pub xds: SocketAddr,
+}
+
+/// An address that nothing listens on just now.
+pub fn free_address() -> Result<SocketAddr, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    listener.local_addr().map_err(|e| e.to_string())
+}
+
+impl Pilotfish {
+    /// Starts it on a directory and waits until it is ready.
+    pub async fn start(config: &Path) -> Result<Pilotfish, String> {
+        let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let log = fs::File::create(dir.path().join("log")).map_err(|e| e.to_string())?;
+        let (xds, http) = (free_address()?, free_address()?);
+        let child = Command::new(env!("CARGO_BIN_EXE_pilotfish"))
+            .args(["serve", "--log-format", "text", "--monitoring-addr", "127.0.0.1:0"])
+            .arg("--config-dir")
+            .arg(config)
+            .args(["--grpc-addr", &xds.to_string(), "--http-addr", &http.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| e.to_string())?;
+        let pilotfish = Pilotfish { child, dir, xds };
+        let ready = eventually(PATIENCE, "pilotfish to be ready", async || {
+            let stream = tokio::net::TcpStream::connect(http).await.ok()?;
+            let request = http::Request::get("/ready").header("host", "pilotfish");
+            let (parts, _) = super::client::exchange(stream, request).await.ok()?;
+            parts.status.is_success().then_some(())
+        });
+        ready.await.map_err(|problem| format!("{problem}:\n{}", pilotfish.log()))?;
+        Ok(pilotfish)
+    }
+
+    /// What it logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    /// Waits until it has logged this.
+    pub async fn logs(&self, text: &str) -> Result<(), String> {
+        let what = format!("the log to say '{text}'");
+        let logged = eventually(PATIENCE, &what, async || self.log().contains(text).then_some(()));
+        logged.await.map_err(|problem| format!("{problem}:\n{}", self.log()))
+    }
+}
+
+impl Drop for Pilotfish {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
