@@ -179,6 +179,7 @@ async fn follow(
     while let Some(change) = changes.recv().await {
         state.published.metrics.noticed();
         let complete = change.complete;
+        log_files(&change);
         let request = apply(&state, change);
         if state.published.generation.load().is_none() {
             // A proxy that outlived our restart still has its configuration. Serving what can be
@@ -261,8 +262,26 @@ fn compile(state: &State) -> Arc<Generation> {
     generation
 }
 
-/// Logs findings that were not there before, a line each.
+/// Says which files changed.
+fn log_files(change: &Changes) {
+    let changed: Vec<&str> = change.changed.iter().map(|source| &*source.path).collect();
+    let removed: Vec<&str> = change.removed.iter().map(|path| &**path).collect();
+    for (what, files) in [("read", changed), ("gone", removed)] {
+        match files.as_slice() {
+            [] => {}
+            [file] => info!(file, "{what}"),
+            [first, ..] => info!(files = files.len(), first, "{what}"),
+        }
+    }
+}
+
+/// Logs findings that were not there before, a line each, and errors that are no longer there.
 fn log_new(before: &[Diagnostic], now: &[Diagnostic]) {
+    let after: HashSet<String> = now.iter().map(ToString::to_string).collect();
+    let errors = before.iter().filter(|d| d.severity == Severity::Error);
+    for finding in errors.filter(|d| !after.contains(&d.to_string())).take(LOGGED_FINDINGS) {
+        info!(code = %finding.code, "no longer: {finding}");
+    }
     let before: HashSet<String> = before.iter().map(ToString::to_string).collect();
     let new: Vec<&Diagnostic> = now.iter().filter(|d| !before.contains(&d.to_string())).collect();
     for finding in new.iter().take(LOGGED_FINDINGS) {

@@ -415,6 +415,18 @@ async fn the_mesh_file_of_the_first_directory_is_not_a_document() {
 }
 
 #[tokio::test]
+async fn a_mesh_file_that_is_named_is_not_a_document_under_another_name() {
+    let dir = temp();
+    fs::write(dir.path().join("settings.yaml"), "connectTimeout: 1s").unwrap();
+    fs::write(dir.path().join("a.yaml"), "1").unwrap();
+    let mesh = dir.path().join(".").join("settings.yaml");
+    let roots = Roots { mesh: Some(mesh), ..roots(dir.path()) };
+    let mut watched = Watched::start(dir, roots);
+    watched.until(&[("a.yaml", "1")]).await;
+    assert_eq!(watched.mesh.as_deref(), Some("connectTimeout: 1s"));
+}
+
+#[tokio::test]
 async fn secret_directories_are_heard_by_name() {
     let dir = temp();
     let secrets = dir.path().join("secrets");

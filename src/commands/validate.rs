@@ -1,15 +1,22 @@
 //! `pilotfish validate`: every finding in one run.
 
 use super::{Exit, files, output};
-use crate::diag::{self, Severity};
+use crate::diag::{self, Diagnostic, Diagnostics, Severity};
+use crate::generate;
+use crate::model::{Labels, Locality, Namespace, Snapshot};
+use crate::proxy::{Interception, Options, Proxy, Role};
 use crate::settings::{ReportFormat, ValidateArgs};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
 
 /// Checks and prints. Findings that are errors make the exit code 1.
 pub fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
     let loaded = files::load(&args.paths, &args.extra)?;
-    let findings = &loaded.compiled.diagnostics;
+    let mut diags = Diagnostics::new();
+    diags.extend(loaded.compiled.diagnostics.iter().cloned());
+    diags.extend(of_routers(&loaded.compiled.snapshot));
+    let findings = &diags.into_sorted();
     let report = match args.output {
         ReportFormat::Json => format!("{:#}\n", diag::json(findings)),
         ReportFormat::Text => {
@@ -24,4 +31,27 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
     output::print(&report)?;
     let failed = findings.iter().any(|d| d.severity == Severity::Error);
     Ok(if failed { Exit::Findings } else { Exit::Fine })
+}
+
+/// What the proxies would be told that run the Gateways: two Gateways clash on a port only where
+/// one proxy runs both. There is one proxy for each selector; which sidecars there are cannot be
+/// known from the files.
+fn of_routers(snapshot: &Snapshot) -> Vec<Diagnostic> {
+    let proxies: BTreeSet<(Namespace, Labels)> = snapshot
+        .gateways
+        .iter()
+        .map(|g| (g.origin.name.namespace.clone(), g.selector.clone().unwrap_or_default()))
+        .collect();
+    let proxies = proxies.into_iter().map(|(namespace, labels)| Proxy {
+        role: Role::Router,
+        domain: format!("{namespace}.svc.{}", snapshot.mesh.domain_suffix).into(),
+        namespace,
+        labels,
+        addresses: Vec::new(),
+        locality: Locality::default(),
+        network: "".into(),
+        interception: Interception::None,
+        options: Options::default(),
+    });
+    proxies.flat_map(|proxy| generate::all(snapshot, &proxy).diagnostics).collect()
 }

@@ -113,7 +113,7 @@ impl NodeDescription {
     }
 
     fn id(&self) -> Result<Id<'_>, NodeError> {
-        if self.id.is_empty() {
+        if self.id.trim().is_empty() {
             return Err(self.error("node.id is empty; set it in Envoy's bootstrap"));
         }
         if !self.id.contains('~') {

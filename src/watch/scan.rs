@@ -119,6 +119,8 @@ struct Walk<'s> {
     read: BTreeMap<PathBuf, Known>,
     /// Directories already walked, so that symlinks cannot lead in circles.
     visited: HashSet<(u64, u64)>,
+    /// The mesh configuration, which is no document wherever it lies.
+    mesh: Option<(u64, u64)>,
 }
 
 impl Scanner {
@@ -135,16 +137,14 @@ impl Scanner {
             found: Found { complete: true, ..Found::default() },
             read: BTreeMap::new(),
             visited: HashSet::new(),
+            mesh: self.roots.mesh.as_ref().and_then(|path| identity(path)),
         };
         for root in &self.roots.config {
             walk.config_root(root);
         }
         let default_mesh = self.roots.config.first().map(|dir| dir.join(MESH_FILE));
         match (&self.roots.mesh, default_mesh) {
-            (Some(path), _) => {
-                walk.found.mesh = walk.named_file(path);
-                walk.found.config.remove(&label(path));
-            }
+            (Some(path), _) => walk.found.mesh = walk.named_file(path),
             (None, Some(path)) => walk.found.mesh = walk.found.config.remove(&label(&path)),
             (None, None) => {}
         }
@@ -210,6 +210,9 @@ impl Walk<'_> {
     }
 
     fn config_file(&mut self, path: &Path, metadata: &Metadata) {
+        if self.mesh == Some((metadata.dev(), metadata.ino())) {
+            return;
+        }
         if let Some(source) = self.text_file(path, metadata) {
             self.found.config.insert(source.path.clone(), source);
         }
@@ -444,6 +447,10 @@ fn read_settled(path: &Path) -> io::Result<Option<(Stat, Vec<u8>)>> {
         }
     }
     Ok(None)
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
 }
 
 /// Dotfiles (also `..data` of Kubernetes mounts) and the lock files of editors.
