@@ -5,7 +5,9 @@
 //! force, in its last good version, until it is mended or deleted. Everything else follows from
 //! the files as they are, so the order in which they were read never shows.
 
-use crate::config::{Broken, Header, PartialIdentity, RawDocument, SourceFile, nearest, read};
+use crate::config::{
+    Broken, Field, Header, PartialIdentity, RawDocument, SourceFile, nearest, read,
+};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,6 +37,8 @@ pub enum Decoded<D> {
     Accepted(D),
     /// It is wrong; the kind has said why.
     Refused,
+    /// It counts for nothing, and its kind has said so.
+    Unserved,
     /// Its kind is not ours.
     Foreign,
 }
@@ -216,8 +220,13 @@ impl<D> File<D> {
                     }
                     former
                 }
+                Decoded::Unserved => {
+                    strangers.push((identity, span));
+                    continue;
+                }
                 Decoded::Foreign => {
-                    strangers.push((identity, span.clone()));
+                    strangers.push((identity, span));
+                    let span = raw.span(&Field::root("kind"));
                     let Header { api_version, kind, .. } = raw.header;
                     foreign.push(Foreign { api_version, kind, span });
                     continue;
@@ -353,11 +362,11 @@ impl Identity {
         }
     }
 
-    /// Whether the other is this document with a slip in its kind or group.
+    /// Whether the other is this document with a slip in its kind or group, or without its group.
     fn is_misspelt_as(&self, other: &Identity) -> bool {
         (&self.namespace, &self.name) == (&other.namespace, &other.name)
             && nearest(&other.kind, [&*self.kind]).is_some()
-            && nearest(&other.group, [&*self.group]).is_some()
+            && (other.group.is_empty() || nearest(&other.group, [&*self.group]).is_some())
     }
 
     /// Whether a text that tells so much may be this document.

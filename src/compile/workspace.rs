@@ -163,6 +163,7 @@ fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded<Box<dyn Lo
     match kinds::decode(document, diags) {
         kinds::Decoded::Good(_, document) => Decoded::Accepted(document),
         kinds::Decoded::Refused => Decoded::Refused,
+        kinds::Decoded::NotYet => Decoded::Unserved,
         kinds::Decoded::NotOurs => Decoded::Foreign,
     }
 }

@@ -56,13 +56,14 @@ codes! {
     UnknownField = "PF0202", "unknown-field", Warning, "A field is not part of this kind; it has no effect.";
     MissingField = "PF0203", "missing-field", Error, "A required field is missing; the document is refused.";
     ConflictingFields = "PF0204", "conflicting-fields", Error, "Fields exclude each other; the document is refused.";
-    NotSupported = "PF0205", "not-supported", Warning, "The field is valid but pilotfish does not implement it yet; it has no effect.";
+    NotSupported = "PF0205", "not-supported", Warning, "The field or kind is valid but pilotfish does not implement it yet; it has no effect.";
     Deprecated = "PF0206", "deprecated", Warning, "The field or form is deprecated; it still works as described.";
     NoEffect = "PF0207", "no-effect", Warning, "The field is valid but has no effect where it stands.";
     Unreachable = "PF0208", "unreachable", Warning, "A rule can never be reached because an earlier one matches all of its requests.";
     RegexTooLarge = "PF0209", "regex-too-large", Warning, "Envoy's default limit refuses this regular expression; pilotfish's bootstrap raises the limit, other bootstraps must too.";
     UnsupportedVersion = "PF0210", "unsupported-version", Error, "The kind is known but not in this apiVersion.";
     Doubtful = "PF0211", "doubtful", Warning, "The value is allowed, but seldom what is meant; it is served as it is.";
+    UnknownKind = "PF0212", "unknown-kind", Error, "The kind or its API group is misspelt; the document is refused.";
 
     // 03xx: documents that speak about each other.
     UnknownHost = "PF0301", "unknown-host", Warning, "A destination names a host that no service has; requests to it get 503.";

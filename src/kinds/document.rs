@@ -1,7 +1,7 @@
 //! From a document to a decoded kind, the same way for all: find the kind, decode, check, warn
 //! about what is not supported; and the JSON Schema of all kinds together.
 
-use super::{KINDS, Kind, Lower, find, unsupported};
+use super::{KINDS, Kind, Lower, find, stranger, unsupported};
 use crate::config::{Field, Findings, Header, RawDocument};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::model::{ObjectName, Origin};
@@ -24,6 +24,8 @@ pub enum Decoded {
     Good(&'static dyn Kind, Box<dyn Lower>),
     /// It is of one of our kinds, but wrong.
     Refused,
+    /// Its kind is known, but not supported yet; that was said.
+    NotYet,
     /// Its kind is not ours.
     NotOurs,
 }
@@ -32,7 +34,7 @@ pub enum Decoded {
 pub fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded {
     let header = &document.header;
     let kind = match find(&header.api_version, &header.kind) {
-        Ok(None) => return Decoded::NotOurs,
+        Ok(None) => return stranger::judge(document, diags),
         Ok(Some(kind)) => kind,
         Err(versions) => {
             let message = format!("`{}` has no version `{}`", header.kind, header.version());

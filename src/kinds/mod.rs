@@ -11,12 +11,14 @@ mod draft;
 mod format_string;
 mod gateway;
 mod mesh_config;
+mod not_yet;
 mod re2;
 mod rules;
 mod secret;
 mod server_tls;
 mod service_entry;
 mod sidecar;
+mod stranger;
 #[cfg(test)]
 mod testing;
 mod traffic_policy;

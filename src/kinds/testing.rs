@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Outcome {
             Some(draft)
         }
         Decoded::Refused => None,
-        Decoded::NotOurs => panic!("the kind is not in the table"),
+        Decoded::NotYet | Decoded::NotOurs => panic!("the kind is not in the table"),
     };
     assert_eq!(draft.is_none(), diags.has_errors(), "a document is refused iff it has errors");
     Outcome { draft, found: diags.into_sorted() }
