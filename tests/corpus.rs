@@ -86,7 +86,7 @@ fn findings(text: &str) -> (usize, Vec<Diagnostic>) {
     for document in &reading.documents {
         ours += match kinds::decode(document, &mut diags) {
             Decoded::Good(..) | Decoded::Refused => 1,
-            Decoded::NotOurs => 0,
+            Decoded::NotYet | Decoded::NotOurs => 0,
         };
     }
     let mut found = diags.into_sorted();

@@ -1,10 +1,12 @@
 //! One document's tree to a typed value, with every error and every unknown field in one run.
 
-use super::deserializer::{Context, NodeDeserializer};
+use super::deserializer::{Context, Ignored, NodeDeserializer};
 use super::document::RawDocument;
+use super::empty;
 use super::error::{Error, Values};
 use super::field::Field;
 use super::node::{Key, Node, Value};
+use super::pruned::Pruned;
 use super::suggest::nearest;
 use crate::diag::{Code, Diagnostic, Diagnostics, Excerpt};
 use serde::de::DeserializeOwned;
@@ -38,14 +40,27 @@ const METADATA: [&str; 16] = [
 /// Decodes a section of a document (`spec`), or with an empty section name everything beside
 /// the object's own fields (a Secret's `type` and `data`).
 ///
-/// `None` when the document is refused; the reasons are then in `diags`. serde stops at its first
-/// error, so what is wrong is taken out of sight and decoding repeated until nothing is wrong
-/// any more: all errors of a document come out in one run. Unknown fields are warnings.
+/// `None` when the document is refused; the reasons are then in `diags`. Unknown fields are
+/// warnings.
 pub fn decode<T: DeserializeOwned>(
     document: &RawDocument,
     section: &str,
     diags: &mut Diagnostics,
 ) -> Option<T> {
+    let (value, pruned) = decode_rest(document, section, diags);
+    value.filter(|_| pruned.is_empty())
+}
+
+/// As [`decode`], but gives of a document with errors the part that is right, with what was taken
+/// out of it: rules may look at that part, and the document stays refused.
+///
+/// serde stops at its first error, so what is wrong is taken out of sight and decoding repeated
+/// until nothing is wrong any more: all errors of a document come out in one run.
+pub fn decode_rest<T: DeserializeOwned>(
+    document: &RawDocument,
+    section: &str,
+    diags: &mut Diagnostics,
+) -> (Option<T>, Pruned) {
     let absent = Node { span: document.root.span, value: Value::Mapping(Vec::new()) };
     let rest;
     let node = if section.is_empty() {
@@ -70,7 +85,8 @@ pub fn decode<T: DeserializeOwned>(
         };
         let target = error.place().map_or(std::ptr::from_ref(node), |place| place.node);
         if !follows_from_pruning(&error, node, target, &context) {
-            diags.push(diagnostic(&error, document, &object));
+            let found = diagnostic(&error, document, &object);
+            diags.push(about_empty(found, &error, node, document, &context));
             errors += 1;
         }
         let is_new = context.pruned.insert(target);
@@ -79,16 +95,62 @@ pub fn decode<T: DeserializeOwned>(
         }
     };
 
+    let pruned = Pruned::of(section, node, &context.pruned);
     let mut ignored = context.ignored.into_inner();
-    ignored.sort_by(|a, b| (a.key.start, &a.path).cmp(&(b.key.start, &b.path)));
+    ignored.sort_by(|a, b| (a.key.span.start, &a.path).cmp(&(b.key.span.start, &b.path)));
     ignored.dedup_by(|a, b| a.path == b.path);
-    for field in ignored {
-        let suggestion = field.suggestion.map(|name| format!("did you mean `{name}`?"));
-        let mut diagnostic = unknown(&object, field.path).at(document.place(field.key));
-        diagnostic.help = suggestion;
+    for field in &ignored {
+        let mut diagnostic =
+            unknown(&object, field.path.clone()).at(document.place(field.key.span));
+        let above = || empty::above(node, &field.key, |key| is_ignored(&ignored, key));
+        diagnostic.help = match field.suggestion {
+            Some(name) => Some(format!("did you mean `{name}`?")),
+            None => above().map(|empty| deeper(&field.key.text, &empty.text)),
+        };
         diags.push(diagnostic);
     }
-    value.filter(|_| errors == 0)
+    (value, pruned)
+}
+
+fn is_ignored(ignored: &[Ignored], key: &Key) -> bool {
+    ignored.iter().any(|field| field.key.span == key.span)
+}
+
+fn deeper(what: &str, empty: &str) -> String {
+    format!("`{empty}` above is empty; `{what}` probably belongs one level deeper, below it")
+}
+
+/// A required field that is there, but empty, is not missing.
+fn about_empty(
+    mut found: Diagnostic,
+    error: &Error,
+    root: &Node,
+    document: &RawDocument,
+    context: &Context,
+) -> Diagnostic {
+    let container = error.place().and_then(|place| find(root, place.node));
+    let (Some(field), Some(container)) = (error.is_missing_field(), container) else {
+        return found;
+    };
+    let Some((key, Node { value: Value::Null, .. })) = container.entry(field) else { return found };
+    let Value::Mapping(entries) = &container.value else { return found };
+    let astray = empty::astray(entries, key, |key| is_ignored(&context.ignored.borrow(), key));
+    found.message = format!("the required field `{field}` is empty");
+    found.field = Some(match found.field {
+        Some(path) => format!("{path}.{field}"),
+        None => field.to_owned(),
+    });
+    found.help = match astray.as_slice() {
+        [] => found.help,
+        [one] => Some(deeper_than(&[one], "belongs", field)),
+        several => Some(deeper_than(several, "belong", field)),
+    };
+    found.at(document.place(key.span))
+}
+
+fn deeper_than(keys: &[&Key], belong: &str, field: &str) -> String {
+    let names: Vec<String> = keys.iter().map(|key| format!("`{}`", key.text)).collect();
+    format!("{} probably {belong} one level deeper, below `{field}`", names.join(" and "))
 }
 
 fn unknown(object: &str, path: String) -> Diagnostic {

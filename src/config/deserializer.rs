@@ -9,7 +9,7 @@
 use super::access::{Entries, Items, Nulls, Variant};
 use super::error::{Error, Place, one_of};
 use super::field::Field;
-use super::node::{Extent, Key, Node, Value};
+use super::node::{Key, Node, Value};
 use super::scalar;
 use super::suggest::nearest;
 use serde::de::{Deserializer, Error as _, Expected, Unexpected, Visitor};
@@ -32,7 +32,7 @@ pub(super) struct Context {
 #[derive(Debug)]
 pub(super) struct Ignored {
     pub path: String,
-    pub key: Extent,
+    pub key: Key,
     pub suggestion: Option<&'static str>,
 }
 
@@ -43,7 +43,7 @@ impl Context {
 
     fn ignore(&self, path: &Field<'_>, key: &Key, fields: Names) {
         let suggestion = nearest(&key.text, fields.iter().copied());
-        let ignored = Ignored { path: path.to_string(), key: key.span, suggestion };
+        let ignored = Ignored { path: path.to_string(), key: key.clone(), suggestion };
         self.ignored.borrow_mut().push(ignored);
     }
 }

@@ -136,7 +136,7 @@ impl serde::de::Error for Error {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Error {
-        Error::new(Trouble::Mismatch { expected: words(expected), found: seen(found) })
+        Error::new(Trouble::Mismatch { expected: words(expected, found), found: seen(found) })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Error {
@@ -144,7 +144,10 @@ impl serde::de::Error for Error {
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Error {
-        Error::custom(format_args!("expected {}, found {length} elements", words(expected)))
+        Error::custom(format_args!(
+            "expected {}, found {length} elements",
+            words(expected, Unexpected::Seq)
+        ))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Error {
@@ -170,17 +173,31 @@ pub(super) fn one_of(names: &[&str]) -> String {
 }
 
 /// What serde's visitors expect, in the words of a configuration file.
-fn words(expected: &dyn Expected) -> String {
+fn words(expected: &dyn Expected, found: Unexpected<'_>) -> String {
     let text = expected.to_string();
     let integer = |least: i128, most: i128| format!("a whole number from {least} to {most}");
+    // Where the type takes more than anybody needs, its bounds matter only beyond them.
+    let large = |least: i128, most: i128| match found {
+        Unexpected::Unsigned(value) if i128::from(value) > most => {
+            format!("a whole number of at most {most}")
+        }
+        Unexpected::Signed(value) if i128::from(value) > most => {
+            format!("a whole number of at most {most}")
+        }
+        Unexpected::Signed(value) if least < 0 && i128::from(value) < least => {
+            format!("a whole number of at least {least}")
+        }
+        _ if least == 0 => "a whole number, 0 or more".to_owned(),
+        _ => "a whole number".to_owned(),
+    };
     match text.as_str() {
         "u8" => integer(0, u8::MAX.into()),
         "u16" => integer(0, u16::MAX.into()),
-        "u32" => integer(0, u32::MAX.into()),
-        "u64" | "usize" => "a whole number that is not negative".to_owned(),
+        "u32" => large(0, u32::MAX.into()),
+        "u64" | "usize" => large(0, u64::MAX.into()),
         "i8" => integer(i8::MIN.into(), i8::MAX.into()),
         "i16" => integer(i16::MIN.into(), i16::MAX.into()),
-        "i32" => integer(i32::MIN.into(), i32::MAX.into()),
+        "i32" => large(i32::MIN.into(), i32::MAX.into()),
         "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),

@@ -68,26 +68,25 @@ impl<'a> Field<'a> {
 
 impl fmt::Display for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = self.parent {
-            parent.fmt(f)?;
-        }
-        match self.step {
-            Step::Document => Ok(()),
-            Step::Index(index) => write!(f, "[{index}]"),
-            Step::Key(key) if !is_simple(key) => write!(f, "[{key:?}]"),
-            Step::Key(key) => {
-                if self.parent.is_some_and(|parent| !parent.is_document()) {
-                    f.write_str(".")?;
-                }
-                f.write_str(key)
-            }
-        }
+        Path(&self.steps()).fmt(f)
     }
 }
 
-impl Field<'_> {
-    fn is_document(&self) -> bool {
-        self.step == Step::Document
+/// Steps from the document down, as users write them.
+pub(super) struct Path<'s>(pub &'s [Step<'s>]);
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Document => {}
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Key(key) if !is_simple(key) => write!(f, "[{key:?}]")?,
+                Step::Key(key) if at == 0 => f.write_str(key)?,
+                Step::Key(key) => write!(f, ".{key}")?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! What validators use to speak about a document: they name fields, this finds the places.
 
 use super::document::RawDocument;
-use super::field::{Field, Step};
+use super::field::{Field, Path, Step};
 use super::node::Found;
+use super::pruned::Pruned;
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
 
 /// Collects findings about one document.
@@ -12,12 +13,23 @@ pub struct Findings<'a> {
     diags: &'a mut Diagnostics,
     object: String,
     refused: bool,
+    pruned: Pruned,
 }
 
 impl<'a> Findings<'a> {
     /// Findings about that document go into that collector.
     pub fn new(document: &'a RawDocument, diags: &'a mut Diagnostics) -> Findings<'a> {
-        Findings { document, diags, object: document.header.object(), refused: false }
+        Findings::about_rest(document, diags, Pruned::default())
+    }
+
+    /// Findings about what is left of that document without the values that were taken out.
+    /// Fields are those of the rest; what the gaps may explain is not reported.
+    pub fn about_rest(
+        document: &'a RawDocument,
+        diags: &'a mut Diagnostics,
+        pruned: Pruned,
+    ) -> Findings<'a> {
+        Findings { document, diags, object: document.header.object(), refused: false, pruned }
     }
 
     /// The document under examination.
@@ -54,11 +66,15 @@ impl<'a> Findings<'a> {
 
     /// Any other finding: place (unless it has one), document and field are filled in here.
     pub fn report(&mut self, field: &Field<'_>, mut diagnostic: Diagnostic) {
+        let steps = self.pruned.original(field.steps());
+        if self.pruned.may_explain(&steps, diagnostic.code) {
+            return;
+        }
         if diagnostic.span.is_none() {
-            diagnostic.span = Some(self.span(field));
+            diagnostic.span = Some(self.document.span_at(&steps));
         }
         diagnostic.object = Some(self.object.clone());
-        let path = field.to_string();
+        let path = Path(&steps).to_string();
         diagnostic.field = (!path.is_empty()).then_some(path);
         self.refused |= diagnostic.severity == Severity::Error;
         self.diags.push(diagnostic);
@@ -66,13 +82,19 @@ impl<'a> Findings<'a> {
 
     /// The place of the field's value, or of the nearest value above it when it is absent.
     pub fn span(&self, field: &Field<'_>) -> Span {
-        self.document.span(field)
+        self.document.span_at(&self.pruned.original(field.steps()))
     }
 
     /// The place of the field's key ("this field is the trouble, whatever its value"); of its
     /// value where it has no key.
     pub fn key_span(&self, field: &Field<'_>) -> Span {
-        self.document.key_span(field)
+        self.document.key_span_at(&self.pruned.original(field.steps()))
+    }
+
+    /// Whether the field could be read as a whole. Where it could not, nothing is known about
+    /// what is missing in it.
+    pub fn is_whole(&self, field: &Field<'_>) -> bool {
+        self.pruned.spares(&self.pruned.original(field.steps()))
     }
 
     /// Whether an error was reported through this collector.
@@ -84,8 +106,11 @@ impl<'a> Findings<'a> {
 impl RawDocument {
     /// The place of the field's value, or of the nearest value above it when it is absent.
     pub fn span(&self, field: &Field<'_>) -> Span {
-        let steps = field.steps();
-        match self.root.find(&steps) {
+        self.span_at(&field.steps())
+    }
+
+    fn span_at(&self, steps: &[Step<'_>]) -> Span {
+        match self.root.find(steps) {
             // A whole document is best shown by its name.
             Found::Value(..) if steps.is_empty() => self.header.span.clone(),
             Found::Value(_, node) => self.place(node.focus()),
@@ -98,9 +123,13 @@ impl RawDocument {
 
     /// The place of the field's key, or of its value where it has no key.
     pub fn key_span(&self, field: &Field<'_>) -> Span {
-        match self.root.find(&field.steps()) {
+        self.key_span_at(&field.steps())
+    }
+
+    fn key_span_at(&self, steps: &[Step<'_>]) -> Span {
+        match self.root.find(steps) {
             Found::Value(Some(key), _) => self.place(key.span),
-            Found::Value(None, _) | Found::Ancestor(..) => self.span(field),
+            Found::Value(None, _) | Found::Ancestor(..) => self.span_at(steps),
         }
     }
 }

@@ -38,7 +38,12 @@ impl Problem {
 
 /// The parser's own complaint.
 pub(super) fn syntax_error(error: &ScanError, places: &Places<'_>) -> Problem {
-    let at = point(places.position(*error.marker()));
+    let mut position = places.position(*error.marker());
+    if error.info().contains("tabs disallowed within") {
+        // The parser has read over the tab, and over blanks behind it.
+        position.column = places.first_tab(position.line).unwrap_or(position.column);
+    }
+    let at = point(position);
     let (code, message, help) = syntax::explain(error.info());
     let mut problem = Problem::new(code, at, message);
     problem.is_indentation = error.info().contains("invalid indentation");
@@ -52,11 +57,12 @@ pub(super) fn syntax_error(error: &ScanError, places: &Places<'_>) -> Problem {
 pub(super) struct Places<'p> {
     first_line: u32,
     last: Position,
+    text: &'p str,
     pads: &'p [usize],
 }
 
 impl<'p> Places<'p> {
-    pub fn new(chunk: Chunk<'_>) -> Places<'p> {
+    pub fn new(chunk: Chunk<'p>) -> Places<'p> {
         let mut last = Position { line: chunk.line, column: 1 };
         for line in lines(chunk.text) {
             let content = line.trim_end_matches(['\r', '\n']);
@@ -66,7 +72,7 @@ impl<'p> Places<'p> {
                 last.column = column(content.chars().count());
             }
         }
-        Places { first_line: chunk.line, last, pads: &[] }
+        Places { first_line: chunk.line, last, text: chunk.text, pads: &[] }
     }
 
     /// Positions of a text whose lines were moved to the right.
@@ -85,6 +91,13 @@ impl<'p> Places<'p> {
             column: column(marker.col().saturating_sub(pad)),
         };
         position.min(self.last)
+    }
+
+    /// The column of the first tab of a line of the file.
+    fn first_tab(&self, line: u32) -> Option<u32> {
+        let index = usize::try_from(line.checked_sub(self.first_line)?).ok()?;
+        let line = lines(self.text).nth(index)?;
+        line.chars().position(|c| c == '\t').map(column)
     }
 
     pub fn extent(&self, span: Span) -> Extent {

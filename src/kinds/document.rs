@@ -2,7 +2,7 @@
 //! about what is not supported; and the JSON Schema of all kinds together.
 
 use super::{KINDS, Kind, Lower, find, stranger, unsupported};
-use crate::config::{Field, Findings, Header, RawDocument};
+use crate::config::{Field, Findings, Header, RawDocument, decode_rest};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::model::{ObjectName, Origin};
 use schemars::generate::SchemaSettings;
@@ -74,16 +74,18 @@ fn annotations(f: &mut Findings<'_>) {
     }
 }
 
-/// Decodes `spec` and lets `check` look at it; what it gives counts when it found no error.
+/// Decodes `spec` and lets `check` look at it; what it gives counts when there is no error. Of a
+/// `spec` with errors, the part that is right is looked at.
 pub(super) fn decode_spec<S: DeserializeOwned, L: Lower + 'static>(
     document: &RawDocument,
     diags: &mut Diagnostics,
     check: impl FnOnce(S, &mut Findings<'_>) -> L,
 ) -> Option<Box<dyn Lower>> {
-    let spec: S = crate::config::decode(document, "spec", diags)?;
-    let mut findings = Findings::new(document, diags);
-    let lower = check(spec, &mut findings);
-    if findings.has_errors() { None } else { Some(Box::new(lower)) }
+    let (spec, pruned) = decode_rest(document, "spec", diags);
+    let is_whole = pruned.is_empty();
+    let mut findings = Findings::about_rest(document, diags, pruned);
+    let lower = check(spec?, &mut findings);
+    if is_whole && !findings.has_errors() { Some(Box::new(lower)) } else { None }
 }
 
 /// The origin of a document of that kind.
@@ -254,7 +256,7 @@ mod tests {
 
     #[test]
     fn kinds_of_other_groups_are_not_ours() {
-        let text = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: x}";
+        let text = "apiVersion: gateway.example.com/v1\nkind: Gateway\nmetadata: {name: x}";
         assert!(matches!(found(text), (Decoded::NotOurs, none) if none.is_empty()));
     }
 

@@ -21,6 +21,8 @@ mod sidecar;
 mod stranger;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod traffic_policy;
 mod unsupported;
 mod values;

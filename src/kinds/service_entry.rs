@@ -313,10 +313,14 @@ impl Spec {
     }
 
     fn check_endpoints(&self, at: &Field<'_>, allowed: Addresses, f: &mut Findings<'_>) {
+        let knows_ports = f.is_whole(&at.key("ports"));
         let at = at.key("endpoints");
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let at = at.index(index);
             endpoint.check(&at, allowed, f);
+            if !knows_ports {
+                continue;
+            }
             if endpoint.is_socket() && self.ports.len() != 1 {
                 let message = format!(
                     "a Unix socket serves one port, and the service has {}",

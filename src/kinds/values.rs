@@ -12,6 +12,36 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Reads a number that must not be negative where Istio's type would let it; that rule is said
+/// with the others, here only what is no number at all.
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    struct Count;
+
+    impl Visitor<'_> for Count {
+        type Value = i32;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number, 0 or more")
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<i32, E> {
+            i32::try_from(value).map_err(|_| {
+                let most = i32::MAX;
+                E::invalid_value(
+                    Unexpected::Signed(value),
+                    &format!("a whole number from 0 to {most}").as_str(),
+                )
+            })
+        }
+
+        fn visit_u64<E: Error>(self, value: u64) -> Result<i32, E> {
+            self.visit_i64(i64::try_from(value).unwrap_or(i64::MAX))
+        }
+    }
+
+    deserializer.deserialize_i32(Count)
+}
+
 /// A duration in Go's syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Duration(pub std::time::Duration);

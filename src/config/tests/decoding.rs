@@ -1,7 +1,7 @@
 //! Trees to values: every error and every unknown field, with its place.
 
 use super::{document, lines};
-use crate::config::{Field, Findings, decode};
+use crate::config::{Field, Findings, decode, decode_rest};
 use crate::diag::{Code, Diagnostics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -252,6 +252,95 @@ fn pruned_error_does_not_bring_errors_of_its_own() {
     let found =
         refused("spec: {http: [{route: {host: h, subset: s}, headers: {k: {exact: 1}}}]}\n");
     assert_eq!(found.len(), 1, "{found:#?}");
+}
+
+#[test]
+fn empty_field_is_not_called_missing() {
+    let found =
+        refused("spec:\n  http:\n  - route:\n    host: h\n    subset: s\n    timeout: 5s\n");
+    assert_eq!(
+        found[0],
+        "6:5: error[PF0203]: spec.http[0].route: the required field `route` is empty (Route \
+         default/x); `host` and `subset` probably belong one level deeper, below `route`"
+    );
+    // Nothing behind it is astray.
+    let found = refused("spec:\n  http:\n  - name: a\n    route:\n");
+    assert_eq!(
+        found,
+        ["7:5: error[PF0203]: spec.http[0].route: the required field `route` is empty (Route \
+          default/x)"]
+    );
+}
+
+#[test]
+fn unknown_field_behind_an_empty_one_probably_belongs_below_it() {
+    let (value, found) =
+        decoded("spec:\n  byPort:\n  '80': http\n  abcdef: 1\n  mode: SIMPLE\n  xyz: 1\n");
+    assert!(value.is_some());
+    assert_eq!(found.len(), 3, "{found:#?}");
+    let help = |name| {
+        format!("; `byPort` above is empty; `{name}` probably belongs one level deeper, below it")
+    };
+    assert!(found[0].ends_with(&help("80")) && found[1].ends_with(&help("abcdef")), "{found:#?}");
+    assert!(found[2].ends_with("spec.xyz: unknown field (Route default/x)"), "{found:#?}");
+}
+
+#[test]
+fn bounds_of_a_type_are_told_only_where_they_matter() {
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only decoded")]
+    struct Numbers {
+        a: i32,
+    }
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only decoded")]
+    struct Counts {
+        a: u32,
+    }
+    fn message<T: serde::de::DeserializeOwned>(value: &str) -> String {
+        let mut diags = Diagnostics::new();
+        let text = format!("{HEAD}spec: {{a: {value}}}\n");
+        assert!(decode::<T>(&document(&text), "spec", &mut diags).is_none());
+        let found = diags.into_sorted();
+        found[0].message.split(", found").next().unwrap_or_default().to_owned()
+    }
+    assert_eq!(message::<Numbers>("x"), "expected a whole number");
+    assert_eq!(message::<Numbers>("1.5"), "expected a whole number");
+    assert_eq!(message::<Numbers>("3000000000"), "expected a whole number of at most 2147483647");
+    assert_eq!(message::<Counts>("-1"), "expected a whole number, 0 or more");
+    assert_eq!(message::<Counts>("x"), "expected a whole number, 0 or more");
+    assert_eq!(message::<Counts>("4294967296"), "expected a whole number of at most 4294967295");
+}
+
+#[test]
+fn fields_of_the_rest_are_found_in_the_whole() {
+    let document =
+        document(&format!("{HEAD}spec:\n  hosts: [1, a, 2, b]\n  enabled: 7\n  mode: SIMPLE\n"));
+    let mut diags = Diagnostics::new();
+    let (value, pruned) = decode_rest::<Spec>(&document, "spec", &mut diags);
+    assert_eq!(value.expect("the rest").hosts, ["a", "b"]);
+    let mut diags = Diagnostics::new();
+    let mut findings = Findings::about_rest(&document, &mut diags, pruned);
+    let spec = Field::root("spec");
+    let hosts = spec.key("hosts");
+    findings.error(&hosts.index(0), Code::InvalidValue, "first");
+    findings.error(&hosts.index(1), Code::InvalidValue, "second");
+    findings.error(&spec.key("mode"), Code::InvalidValue, "mode");
+    // These may be there only because of what is not.
+    findings.error(&hosts, Code::InvalidValue, "too few");
+    findings.error(&spec.key("enabled"), Code::InvalidValue, "at");
+    findings.error(&spec.key("enabled").key("x"), Code::InvalidValue, "below");
+    findings.error(&Field::DOCUMENT, Code::InvalidValue, "above");
+    findings.error(&spec.key("mode"), Code::ConflictingFields, "beside");
+    findings.warn(&spec.key("mode"), Code::Unreachable, "related");
+    assert_eq!(
+        lines(&diags.into_sorted()),
+        [
+            "5:14: error[PF0201]: spec.hosts[1]: first (Route default/x)",
+            "5:20: error[PF0201]: spec.hosts[3]: second (Route default/x)",
+            "7:9: error[PF0201]: spec.mode: mode (Route default/x)",
+        ]
+    );
 }
 
 #[test]

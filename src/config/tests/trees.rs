@@ -171,7 +171,8 @@ fn json_is_read_by_the_same_rules() {
 #[test]
 fn syntax_errors_are_explained_where_they_are() {
     for (text, place, part) in [
-        ("a:\n\t- b\n", "2:2", "tab"),
+        ("a:\n\t- b\n", "2:1", "tab"),
+        ("a:\n  b:\n \t \t c: 1\n", "3:2", "tab"),
         ("a: b: c\n", "1:5", "`:`"),
         ("a: 1\n b: 2\n", "2:3", "`:`"),
         ("a: 1\nb\nc: 2\n", "3:1", "no `:`"),

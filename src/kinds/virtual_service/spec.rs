@@ -1,6 +1,6 @@
 //! VirtualService as users write it.
 
-use crate::kinds::values::{Destination, Duration, Percent, StringMatch};
+use crate::kinds::values::{Destination, Duration, Percent, StringMatch, count};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -158,7 +158,7 @@ pub struct HttpRouteDestination {
     /// Where requests go.
     pub destination: Destination,
     /// Share of the requests, relative to the others.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     #[schemars(range(min = 0))]
     pub weight: i32,
     /// Header changes for this destination only.
@@ -172,7 +172,7 @@ pub struct RouteDestination {
     /// Where connections go.
     pub destination: Destination,
     /// Share of the connections, relative to the others.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     #[schemars(range(min = 0))]
     pub weight: i32,
 }
@@ -292,6 +292,7 @@ pub struct RegexRewrite {
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRetry {
     /// Number of retries; 0 switches them off.
+    #[serde(deserialize_with = "count")]
     #[schemars(range(min = 0))]
     pub attempts: i32,
     /// How long each try may take.

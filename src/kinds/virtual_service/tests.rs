@@ -45,6 +45,37 @@ fn rule(spec: &str) -> HttpRule {
 }
 
 #[test]
+fn wrong_type_hides_nothing_else() {
+    let spec = "hosts: [a.com]\nhttp:\n- timeout: 5\n  match: [{uri: {regex: '(['}}]\n  \
+                retries: {attempts: -3}\n  route: [destination: {host: b}]\n- route:\n  - \
+                destination: {host: b}\n    weight: x\n  - destination: {host: '*'}\n    \
+                weight: -1\n- route: [{}, {destination: {host: '*'}}]\n";
+    expect(
+        &VirtualService,
+        spec,
+        Severity::Error,
+        &[
+            ("7:14", InvalidValue, "timeout: expected a duration"),
+            ("8:27", InvalidValue, "http[0].match[0].uri.regex"),
+            ("9:25", InvalidValue, "must not be negative"),
+            ("13:15", InvalidValue, "expected a whole number, 0 or more, found"),
+            ("14:27", InvalidValue, "http[1].route[1].destination.host"),
+            ("15:15", InvalidValue, "http[1].route[1].weight"),
+            ("16:13", MissingField, "http[2].route[0]: the required field"),
+            ("16:38", InvalidValue, "http[2].route[1].destination.host"),
+        ],
+    );
+}
+
+#[test]
+fn match_that_cannot_be_read_does_not_match_everything() {
+    let spec = "hosts: [a.com]\nhttp:\n- match: [{uri: {exact: 7}}]\n  \
+                route: [destination: {host: b}]\n- route: [destination: {host: c}]\n";
+    let found = ("7:27", InvalidValue, "expected a string");
+    expect(&VirtualService, spec, Severity::Error, &[found]);
+}
+
+#[test]
 fn one_host_and_one_destination_are_enough() {
     let service = service("hosts: [reviews]\nhttp:\n- route:\n  - destination: {host: reviews}");
     assert_eq!(&*service.hosts[0], "reviews.ns.svc.cluster.local");
@@ -586,7 +617,16 @@ fn rules_that_nothing_reaches_are_told() {
 #[test]
 fn all_errors_come_out_in_one_run() {
     let spec = "hosts: [a_b]\nhttp:\n- route: [destination: {host: \"*\"}]\n  timeout: 5x\n";
-    expect(&VirtualService, spec, Severity::Error, &[("8:14", InvalidValue, "a duration such as")]);
+    expect(
+        &VirtualService,
+        spec,
+        Severity::Error,
+        &[
+            ("5:11", InvalidValue, "`a_b`"),
+            ("7:33", InvalidValue, "no destination"),
+            ("8:14", InvalidValue, "a duration such as"),
+        ],
+    );
     let spec = "hosts: [a_b]\nhttp:\n- route: [destination: {host: \"*\"}]\n  timeout: 0s\n";
     expect(
         &VirtualService,
