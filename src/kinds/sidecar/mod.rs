@@ -18,12 +18,6 @@ use spec::Spec;
 #[derive(Debug)]
 pub struct Sidecar;
 
-const UNSUPPORTED: &[Unsupported] = &[Unsupported {
-    path: "spec.ingress[].tls",
-    value: None,
-    instead: "the listener does not end TLS (as in Istio by default)",
-}];
-
 impl Kind for Sidecar {
     fn name(&self) -> &'static str {
         "Sidecar"
@@ -49,7 +43,7 @@ impl Kind for Sidecar {
     }
 
     fn unsupported(&self) -> &'static [Unsupported] {
-        UNSUPPORTED
+        &[]
     }
 }
 

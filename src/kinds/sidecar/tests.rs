@@ -1,11 +1,11 @@
 //! One claim a rule of Sidecar, and the model of a full document.
 
 use super::*;
-use crate::diag::Code::{
-    self, ConflictingFields, InvalidValue, MissingField, NoEffect, NotSupported,
-};
+use crate::diag::Code::{self, ConflictingFields, InvalidValue, MissingField, NoEffect};
 use crate::kinds::testing::{accepted, document, read, refused, warned};
-use crate::model::{CaptureMode, DefaultEndpoint, EgressNamespace, OutboundMode, Protocol};
+use crate::model::{
+    CaptureMode, DefaultEndpoint, EgressNamespace, OutboundMode, Protocol, ServerTlsMode,
+};
 
 type Case<'c> = (&'c str, (&'c str, Code, &'c str));
 
@@ -125,11 +125,12 @@ fn ingress_listeners_have_ports_of_their_own() {
 }
 
 #[test]
-fn ingress_tls_is_checked_though_it_is_not_supported_yet() {
+fn ingress_tls_has_certificates_in_files() {
     let port = "ingress:\n- port: {number: 1, protocol: HTTPS}\n  tls: ";
     let certificate = "serverCertificate: a, privateKey: b";
     let spec = format!("{port}{{mode: SIMPLE, {certificate}}}");
-    warned(&Sidecar, &[(&spec, ("7:5", NotSupported, "does not end TLS"))]);
+    let tls = sidecar(&spec).ingress.remove(0).tls.expect("it has TLS");
+    assert_eq!(tls.mode, ServerTlsMode::Simple);
     for (tls, place, fragment) in [
         ("{mode: SIMPLE, credentialName: a}", "7:25", "has no `credentialName`"),
         ("{mode: ISTIO_MUTUAL}", "7:17", "must be SIMPLE"),

@@ -1,6 +1,8 @@
 //! VirtualService: how requests and connections to some hosts are routed.
 
+mod answer;
 mod check;
+mod destination;
 mod http;
 mod lower;
 mod reach;
