@@ -81,6 +81,7 @@ codes! {
     BadSecret = "PF0313", "bad-secret", Error, "A secret cannot be used: not PEM, key and certificate do not belong together, or a part is missing.";
     ExpiredCertificate = "PF0314", "expired-certificate", Warning, "A certificate has expired; it is served as it is.";
     MeshConfig = "PF0315", "mesh-config", Error, "The mesh configuration cannot be used; the last good one stays in force.";
+    NoEndpoints = "PF0316", "no-endpoints", Warning, "A service has no endpoints; requests to it get 503.";
 
     // 04xx: what a proxy gets.
     PortConflict = "PF0401", "port-conflict", Error, "Two servers claim one port in ways that cannot be combined; the first is served.";

@@ -132,13 +132,15 @@ fn same(
 /// Whether a finding tells the user about the destination of this cluster.
 fn explained(cluster: &str, findings: &[Diagnostic]) -> bool {
     let host = cluster.rsplit('|').next().unwrap_or(cluster);
-    findings.iter().any(|finding| match finding.code {
-        Code::UnknownHost | Code::UnknownSubset | Code::UnknownPort => {
-            finding.message.contains(host) || finding.message.contains(short(host))
-        }
-        // It is told at the rule that needs the secret, which names the host in another place.
-        Code::UnknownSecret => true,
-        _ => false,
+    findings.iter().any(|finding| {
+        let about = match finding.code {
+            Code::UnknownHost | Code::UnknownSubset | Code::UnknownPort => true,
+            Code::NoEndpoints | Code::SubsetWithoutEndpoints => true,
+            // Why a cluster cannot have the TLS that it should.
+            Code::UnknownSecret | Code::BadSecret | Code::NotSupported | Code::NoEffect => true,
+            _ => false,
+        };
+        about && (finding.message.contains(host) || finding.message.contains(short(host)))
     })
 }
 

@@ -176,9 +176,10 @@ fn transport_socket(
     let socket = match &upstream.tls {
         UpstreamTls::Plain => None,
         UpstreamTls::Tls(settings) => {
-            http.set_host_tls(settings.host());
+            let accepted = settings.accepted(upstream.service, mesh);
+            http.set_host_tls(settings.host(&accepted));
             let alpn: &[&str] = if http.is_http2() { &["h2"] } else { &[] };
-            Some(settings.socket(upstream.service, mesh, alpn))
+            Some(settings.socket(accepted, mesh, alpn))
         }
     };
     match upstream.policy.proxy_protocol {

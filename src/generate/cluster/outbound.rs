@@ -4,7 +4,7 @@
 
 use super::endpoints::{self, Group, PortKey};
 use super::policy::Policy;
-use super::tls::{self, UpstreamTls};
+use super::tls::{self, Refusal, UpstreamTls};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::credentials::SecretUse;
 use crate::generate::{Scope, names};
@@ -134,7 +134,7 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// `None` where Istio has no cluster either: DNS without a name to ask for.
+    /// Whether the cluster can be; `None` if that it cannot is said elsewhere.
     fn decide(&self, scope: &Scope<'a>) -> Option<Result<Upstream<'a>, Diagnostic>> {
         let Candidate { service, port, subset, rule, discovery, policy, rule_policy } = *self;
         match discovery {
@@ -142,18 +142,15 @@ impl<'a> Candidate<'a> {
                 let labels = subset.map(|s| &s.labels);
                 let key = PortKey::Number(port.number);
                 if endpoints::select(service, key, labels).is_empty() {
-                    return None;
+                    // A subset without endpoints is found when documents are compiled.
+                    return subset.is_none().then(|| Err(nothing_to_resolve(service)));
                 }
             }
             Discovery::Eds | Discovery::OriginalDst => {}
         }
         let tls = match tls::resolve(scope, service, rule, policy.tls) {
             Ok(tls) => tls,
-            Err(refusal) => {
-                let origin = rule.map_or(&service.origin, |rule| &rule.origin);
-                let finding = origin.diagnostic(refusal.code, refusal.message).help(refusal.help);
-                return Some(Err(Diagnostic { severity: refusal.severity, ..finding }));
-            }
+            Err(refusal) => return Some(Err(self.left_out(refusal))),
         };
         let subset_name = subset.map_or("", |s| &*s.name);
         Some(Ok(Upstream {
@@ -168,6 +165,36 @@ impl<'a> Candidate<'a> {
             tls,
         }))
     }
+}
+
+impl Candidate<'_> {
+    /// Says once for all ports why there is no cluster.
+    fn left_out(&self, refusal: Refusal) -> Diagnostic {
+        let origin = self.rule.map_or(&self.service.origin, |rule| &rule.origin);
+        let host = &self.service.hostname;
+        let (span, what) = match self.subset {
+            Some(subset) => (&subset.span, format!("subset '{}' of '{host}'", subset.name)),
+            None => (&origin.span, format!("'{host}'")),
+        };
+        let message = format!(
+            "{}; the proxy gets no cluster for {what}, so requests to it get 503",
+            refusal.reason
+        );
+        let finding = origin.diagnostic_at(span, refusal.code, message).help(refusal.help);
+        Diagnostic { severity: refusal.severity, ..finding }
+    }
+}
+
+fn nothing_to_resolve(service: &Service) -> Diagnostic {
+    let message = format!(
+        "there is no endpoint whose name could be resolved for '{}'; the proxy gets no cluster for \
+         it, so requests to it get 503",
+        service.hostname
+    );
+    service
+        .origin
+        .diagnostic(Code::NoEndpoints, message)
+        .help("add a WorkloadEntry that the workloadSelector selects")
 }
 
 impl<'a> Upstream<'a> {

@@ -62,13 +62,14 @@ enum Trust<'a> {
 pub(super) struct Refusal {
     pub(super) code: Code,
     pub(super) severity: Severity,
-    pub(super) message: String,
+    /// A clause that goes on with what follows from it.
+    pub(super) reason: String,
     pub(super) help: &'static str,
 }
 
 impl Refusal {
-    fn new(code: Code, message: impl Into<String>, help: &'static str) -> Refusal {
-        Refusal { code, severity: code.info().severity, message: message.into(), help }
+    fn new(code: Code, reason: impl Into<String>, help: &'static str) -> Refusal {
+        Refusal { code, severity: code.info().severity, reason: reason.into(), help }
     }
 }
 
@@ -98,13 +99,9 @@ pub(super) fn resolve<'a>(
         ClientTlsMode::IstioMutual => own_certificates(scope, service, tls).ok_or_else(|| {
             Refusal::new(
                 Code::NotSupported,
-                format!(
-                    "ISTIO_MUTUAL needs workload certificates, which pilotfish does not issue yet; \
-                     proxies get no cluster for '{}', so requests to it get 503",
-                    service.hostname
-                ),
+                "ISTIO_MUTUAL needs workload certificates, which pilotfish does not issue yet",
                 "use MUTUAL with files or a credentialName, or give the proxy \
-                       TLS_CLIENT_CERT_CHAIN, TLS_CLIENT_KEY and TLS_CLIENT_ROOT_CERT metadata",
+                 TLS_CLIENT_CERT_CHAIN, TLS_CLIENT_KEY and TLS_CLIENT_ROOT_CERT in its metadata",
             )
         })?,
     };
@@ -157,7 +154,7 @@ fn identity<'a>(
     if tls.client_certificate.is_empty() || tls.private_key.is_empty() {
         return Err(Refusal::new(
             Code::MissingField,
-            "mode MUTUAL has no client certificate or no key; the cluster is left out",
+            "mode MUTUAL has no client certificate or no key",
             "set clientCertificate and privateKey, or credentialName",
         ));
     }
@@ -197,8 +194,7 @@ fn may_use_credentials(
         ..Refusal::new(
             Code::NoEffect,
             format!(
-                "credentialName '{name}' is for gateways only because the rule has no \
-             workloadSelector; sidecars get no cluster for its host"
+                "credentialName '{name}' is for gateways only, because the rule has no workloadSelector"
             ),
             "add a workloadSelector that selects the sidecars, or name files instead",
         )
@@ -209,8 +205,7 @@ fn unusable(scope: &Scope<'_>, name: &str, fault: CredentialFault) -> Refusal {
     Refusal::new(
         fault.code(),
         format!(
-            "credentialName '{name}' cannot be used in namespace '{}': {fault}; clusters that need \
-             it are left out, so requests to them get 503",
+            "credentialName '{name}' cannot be used in namespace '{}': {fault}",
             scope.view.namespace
         ),
         "add a Secret document or a directory below --secrets-dir of that name",
@@ -231,22 +226,36 @@ impl<'a> TlsSettings<'a> {
         identity.into_iter().chain(trust)
     }
 
-    /// What is done with the host of a request.
-    pub(super) fn host(&self) -> HostTls {
+    /// What the server's certificate must say: the names of the policy, else all that the service
+    /// and its workloads may be called.
+    pub(super) fn accepted(
+        &self,
+        service: &Service,
+        mesh: &MeshSettings,
+    ) -> Vec<pb::tls::SubjectAltNameMatcher> {
+        if !self.names.is_empty() {
+            return self.names.iter().map(|name| san::matcher(name)).collect();
+        }
+        san::of_service(service, mesh).iter().map(|name| san::matcher(name)).collect()
+    }
+
+    /// What is done with the host of a request. It is verified where no other name is accepted.
+    /// (Istio verifies it although the service has names; Envoy then wants both in a certificate,
+    /// which is not what `subjectAltNames` of a ServiceEntry is documented to mean.)
+    pub(super) fn host(&self, accepted: &[pb::tls::SubjectAltNameMatcher]) -> HostTls {
         if !self.sni.is_empty() {
             return HostTls::Unused;
         }
         match self.trust {
-            Trust::Anybody => HostTls::Sni,
-            Trust::File { .. } | Trust::Secret(_) if self.names.is_empty() => HostTls::SniVerified,
-            Trust::File { .. } | Trust::Secret(_) => HostTls::Sni,
+            Trust::File { .. } | Trust::Secret(_) if accepted.is_empty() => HostTls::SniVerified,
+            Trust::Anybody | Trust::File { .. } | Trust::Secret(_) => HostTls::Sni,
         }
     }
 
     /// The transport socket. ALPN is for clusters that are fixed to HTTP/2.
     pub(super) fn socket(
         &self,
-        service: &Service,
+        accepted: Vec<pb::tls::SubjectAltNameMatcher>,
         mesh: &MeshSettings,
         alpn: &[&str],
     ) -> pb::core::TransportSocket {
@@ -274,7 +283,7 @@ impl<'a> TlsSettings<'a> {
             tls_certificates: identity.into_iter().collect(),
             tls_certificate_sds_secret_configs: identity_secret.into_iter().collect(),
             alpn_protocols: alpn.iter().map(|&protocol| protocol.to_owned()).collect(),
-            validation_context_type: Some(self.validation(service, mesh)),
+            validation_context_type: Some(self.validation(accepted)),
             ..Default::default()
         };
         let context = pb::tls::UpstreamTlsContext {
@@ -285,9 +294,9 @@ impl<'a> TlsSettings<'a> {
         pb::transport_socket("envoy.transport_sockets.tls", &context)
     }
 
-    fn validation(&self, service: &Service, mesh: &MeshSettings) -> ValidationContextType {
+    fn validation(&self, accepted: Vec<pb::tls::SubjectAltNameMatcher>) -> ValidationContextType {
         let with_names = |context| pb::tls::CertificateValidationContext {
-            match_typed_subject_alt_names: self.matchers(service, mesh),
+            match_typed_subject_alt_names: accepted,
             ..context
         };
         match &self.trust {
@@ -307,18 +316,6 @@ impl<'a> TlsSettings<'a> {
                 },
             ),
         }
-    }
-
-    /// The policy's names, else all that the service and its workloads may be called.
-    fn matchers(
-        &self,
-        service: &Service,
-        mesh: &MeshSettings,
-    ) -> Vec<pb::tls::SubjectAltNameMatcher> {
-        if !self.names.is_empty() {
-            return self.names.iter().map(|name| san::matcher(name)).collect();
-        }
-        san::of_service(service, mesh).iter().map(|name| san::matcher(name)).collect()
     }
 }
 

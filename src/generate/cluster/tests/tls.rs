@@ -22,6 +22,18 @@ fn simple_tls_uses_the_hosts_of_requests_unless_a_server_is_named() {
     assert!(http_options(&named).is_none());
 }
 
+#[test]
+fn the_host_is_not_verified_beside_the_names_of_the_service() {
+    let subject_alt_names = vec!["upstream.internal".to_owned()];
+    let service = Service { subject_alt_names, ..two_versions() };
+    let rules = vec![rule(with_tls(client_tls(ClientTlsMode::Simple)))];
+    let cluster = cluster(&generated(&snapshot(vec![service], rules), &router()), DEFAULT);
+    let options = http_options(&cluster).and_then(|o| o.upstream_http_protocol_options);
+    let options = options.expect("the host is sent");
+    assert!(options.auto_sni && !options.auto_san_validation);
+    assert_eq!(matched_names(&cluster), ["upstream.internal"]);
+}
+
 fn matched_names(cluster: &Cluster) -> Vec<String> {
     use pb::matcher::string_matcher::MatchPattern;
     use pb::tls::common_tls_context::ValidationContextType;
