@@ -131,7 +131,7 @@ fn check_tls_credential(at: &Field<'_>, tls: &ClientTls, f: &mut Findings<'_>) {
     match tls.mode {
         TlsMode::Simple | TlsMode::Mutual => {
             let message = "gateways use this credential; sidecars do not, because the rule has no \
-                           `workloadSelector`, and connect in plain text";
+                           `workloadSelector`, and get no cluster for it";
             let diagnostic =
                 Diagnostic { severity: Severity::Info, ..Diagnostic::new(Code::NoEffect, message) };
             f.report(&field, diagnostic);
@@ -185,7 +185,8 @@ macro_rules! in_every_policy {
 const ISTIO_MUTUAL: [Unsupported; 4] = in_every_policy!(
     "tls.mode",
     Some("ISTIO_MUTUAL"),
-    "there are no mesh certificates yet, so the connection is in plain text"
+    "there are no mesh certificates yet: proxies without certificates of their own get no cluster \
+     for it, and requests get 503"
 );
 
 const ZONE_AWARE: [Unsupported; 4] = in_every_policy!(

@@ -343,25 +343,3 @@ pub struct RetryBudget {
     /// Interval over which requests are counted.
     pub interval: Option<Duration>,
 }
-
-impl TrafficPolicy {
-    /// The settings of one port as a policy of its own: a port entry replaces the four blocks it
-    /// can carry and drops the rest (Istio: port-level settings inherit nothing).
-    pub fn for_port(&self, port: u16) -> TrafficPolicy {
-        match self.ports.iter().find(|p| p.port == port) {
-            Some(p) => TrafficPolicy {
-                load_balancer: p.load_balancer.clone(),
-                connection_pool: p.connection_pool.clone(),
-                outlier_detection: p.outlier_detection.clone(),
-                tls: p.tls.clone(),
-                ..TrafficPolicy::default()
-            },
-            None => TrafficPolicy { ports: Vec::new(), ..self.clone() },
-        }
-    }
-
-    /// Whether a port has settings of its own.
-    pub fn has_port(&self, port: u16) -> bool {
-        self.ports.iter().any(|p| p.port == port)
-    }
-}

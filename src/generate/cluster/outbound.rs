@@ -142,14 +142,19 @@ impl<'a> Candidate<'a> {
                 let labels = subset.map(|s| &s.labels);
                 let key = PortKey::Number(port.number);
                 if endpoints::select(service, key, labels).is_empty() {
-                    // A subset without endpoints is found when documents are compiled.
-                    return subset.is_none().then(|| Err(nothing_to_resolve(service)));
+                    return match subset {
+                        None => Some(Err(nothing_to_resolve(service))),
+                        // That is found when documents are compiled.
+                        Some(_) => None,
+                    };
                 }
             }
             Discovery::Eds | Discovery::OriginalDst => {}
         }
         let tls = match tls::resolve(scope, service, rule, policy.tls) {
             Ok(tls) => tls,
+            // What a subset inherits was said of its host.
+            Err(_) if self.inherits_tls() => return None,
             Err(refusal) => return Some(Err(self.left_out(refusal))),
         };
         let subset_name = subset.map_or("", |s| &*s.name);
@@ -168,6 +173,15 @@ impl<'a> Candidate<'a> {
 }
 
 impl Candidate<'_> {
+    /// Whether this is a subset that goes by the TLS settings of its host.
+    fn inherits_tls(&self) -> bool {
+        let of_host = Policy::of_rule(self.rule, self.port.number).tls;
+        match (of_host, self.policy.tls) {
+            (Some(host), Some(own)) => self.subset.is_some() && std::ptr::eq(host, own),
+            (None, _) | (_, None) => false,
+        }
+    }
+
     /// Says once for all ports why there is no cluster.
     fn left_out(&self, refusal: Refusal) -> Diagnostic {
         let origin = self.rule.map_or(&self.service.origin, |rule| &rule.origin);

@@ -504,10 +504,10 @@ fn sidecars_are_told_that_they_get_no_credential() {
 #[test]
 fn what_is_not_supported_yet_is_said_where_it_stands() {
     policies_warned(&[
-        ("{tls: {mode: ISTIO_MUTUAL}}", ("6:31", NotSupported, "plain text")),
+        ("{tls: {mode: ISTIO_MUTUAL}}", ("6:31", NotSupported, "no mesh certificates")),
         (
             "{portLevelSettings: [{port: {number: 1}, tls: {mode: ISTIO_MUTUAL}}]}",
-            ("6:71", NotSupported, "plain text"),
+            ("6:71", NotSupported, "no mesh certificates"),
         ),
         ("{loadBalancer: {zoneAwareLbSetting: {}}}", ("6:34", NotSupported, "the caller's zone")),
     ]);
@@ -515,7 +515,7 @@ fn what_is_not_supported_yet_is_said_where_it_stands() {
         "host: a\nsubsets:\n",
         &[(
             "- {name: a, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}",
-            ("7:43", NotSupported, "plain text"),
+            ("7:43", NotSupported, "no mesh certificates"),
         )],
         warned,
     );
