@@ -107,8 +107,11 @@ impl Scan {
 
     fn metadata_key(&mut self, key: &str, value: &str) {
         match key {
-            "name" => self.current.name = known(value),
-            "namespace" => self.current.namespace = known(value),
+            // Of a key that is there twice, the first is the one that was meant to be there.
+            "name" if self.current.name.is_none() => self.current.name = known(value),
+            "namespace" if self.current.namespace.is_none() => {
+                self.current.namespace = known(value);
+            }
             _ => {}
         }
     }
@@ -160,6 +163,12 @@ mod tests {
                     labels:\n    name: no\n  namespace: ns\nspec:\n  ref:\n    kind: Bar\n    \
                     name: other\n  a: b: c\n";
         assert_eq!(identities(text), [identity("a/v1", "Foo", "ns", "x")]);
+    }
+
+    #[test]
+    fn first_of_two_names_counts() {
+        let text = "kind: Foo\nmetadata:\n  name: x\n  namespace: n\n  name: y\n  namespace: m\n";
+        assert_eq!(identities(text), [identity("", "Foo", "n", "x")]);
     }
 
     #[test]
