@@ -60,6 +60,16 @@ pub(super) struct Outcome<'a> {
     pub conflict: Option<Conflict<'a>>,
 }
 
+impl Outcome<'_> {
+    /// Says that what was left out concerns only what is not HTTP.
+    fn unless_http(mut self) -> Self {
+        if let Some(conflict) = &mut self.conflict {
+            conflict.what.push_str(" unless it speaks HTTP");
+        }
+        self
+    }
+}
+
 /// Something that was left out.
 pub(super) struct Conflict<'a> {
     /// Who was first.
@@ -82,6 +92,8 @@ struct Listener<'a> {
     chains: Vec<PlannedChain<'a>>,
     /// Whose each chain is.
     owners: Vec<Owner<'a>>,
+    /// Which chains are connection managers.
+    http: Vec<usize>,
     matches: MatchTable<usize>,
 }
 
@@ -102,6 +114,7 @@ impl<'a> Table<'a> {
                     binds: entry.binds,
                     chains: Vec::with_capacity(entry.chains.len()),
                     owners: Vec::with_capacity(entry.chains.len()),
+                    http: Vec::new(),
                     matches: MatchTable::default(),
                 });
                 listener.append(entry.owner, entry.chains)
@@ -143,21 +156,29 @@ impl<'a> Listener<'a> {
             (Kind::Sniffed, Kind::Sniffed) if entry.owner.protocol.is_http() => {
                 return Outcome::default();
             }
-            (Kind::Sniffed, Kind::Sniffed) => entry.chains.retain(|chain| !is_http(chain)),
+            (Kind::Sniffed, Kind::Sniffed) => {
+                let served = entry.chains.iter().any(|chain| is_http(chain) && self.serves(chain));
+                entry.chains.retain(|chain| !is_http(chain));
+                let outcome = self.append(entry.owner, entry.chains);
+                return if served { outcome.unless_http() } else { outcome };
+            }
             // HTTP takes everything here, also what cannot be told to be something else.
             (Kind::Http, Kind::Sniffed) => {
-                let conflict = (!entry.owner.protocol.is_http()).then(|| Conflict {
-                    with: self.owner,
-                    what: " unless it speaks HTTP".to_owned(),
-                });
-                return Outcome { has_http: false, conflict };
+                let conflict = (!entry.owner.protocol.is_http()).then(|| self.all_of_it());
+                return Outcome { has_http: false, conflict }.unless_http();
             }
             (Kind::Tcp, Kind::Tcp) => {}
             (Kind::Http | Kind::Sniffed, Kind::Tcp) | (Kind::Tcp, Kind::Http | Kind::Sniffed) => {
                 self.kind = Kind::Sniffed;
             }
         }
-        self.append(entry.owner, entry.chains)
+        let outcome = self.append(entry.owner, entry.chains);
+        if outcome.has_http { outcome.unless_http() } else { outcome }
+    }
+
+    /// Whether the listener has the connection manager of this chain.
+    fn serves(&self, wanted: &PlannedChain<'a>) -> bool {
+        self.http.iter().any(|&position| same_route(&self.chains[position], wanted))
     }
 
     fn append(&mut self, owner: Owner<'a>, chains: Vec<PlannedChain<'a>>) -> Outcome<'a> {
@@ -186,7 +207,10 @@ impl<'a> Listener<'a> {
                     continue;
                 }
             }
-            outcome.has_http |= is_http(&chain);
+            if is_http(&chain) {
+                outcome.has_http = true;
+                self.http.push(self.chains.len());
+            }
             self.chains.push(chain);
             self.owners.push(owner);
         }
@@ -209,6 +233,13 @@ fn is_http(chain: &PlannedChain<'_>) -> bool {
     match chain.action {
         ChainAction::Http { .. } => true,
         ChainAction::Tcp(_) => false,
+    }
+}
+
+fn same_route(a: &PlannedChain<'_>, b: &PlannedChain<'_>) -> bool {
+    match (&a.action, &b.action) {
+        (ChainAction::Http { route: a, .. }, ChainAction::Http { route: b, .. }) => a == b,
+        (ChainAction::Tcp(_), _) | (_, ChainAction::Tcp(_)) => false,
     }
 }
 
