@@ -1,7 +1,7 @@
 //! The one place that makes and reads resource names. They are Istio's, so that dashboards, habits
 //! and EnvoyFilters carry over.
 
-use crate::model::{Hostname, Namespace};
+use crate::model::Namespace;
 
 /// The cluster that swallows what must not go on.
 pub const BLACK_HOLE: &str = "BlackHoleCluster";
@@ -24,11 +24,6 @@ pub enum Direction {
 /// `outbound|80|v1|reviews.default.svc.cluster.local`.
 pub fn outbound_cluster(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
-}
-
-/// `outbound_.80_.v1_.reviews.default.svc.cluster.local`: the form that is sent as SNI.
-pub fn sni_cluster(port: u16, subset: &str, host: &str) -> String {
-    format!("outbound_.{port}_.{subset}_.{host}")
 }
 
 /// `inbound|8080||`.
@@ -109,11 +104,6 @@ pub fn config_path(kind: &str, namespace: &str, name: &str) -> String {
 /// Statistics name of a cluster: Istio's default ends with `;` so that the name cannot be split.
 pub fn alt_stat_name(cluster: &str) -> String {
     format!("{cluster};")
-}
-
-/// Whether a host is one that may stand in `server_names`: exact, or `*.` and a name.
-pub fn is_sni_host(host: &Hostname) -> bool {
-    !host.is_wildcard() || host.starts_with("*.")
 }
 
 #[cfg(test)]

@@ -148,10 +148,7 @@ pub fn service(host: &str, ports: &[(u16, Protocol)]) -> Service {
 
 /// A snapshot of these services and rules with the mesh's defaults.
 pub fn snapshot(services: Vec<Service>, rules: Vec<VirtualService>) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.services = services;
-    snapshot.virtual_services = rules;
-    snapshot.indexed()
+    Snapshot { services, virtual_services: rules, ..Snapshot::default() }.indexed()
 }
 
 /// A sidecar of namespace `default` with captured traffic.
