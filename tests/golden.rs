@@ -28,8 +28,11 @@ fn main() -> ExitCode {
     };
     let mut trials = vec![
         Trial::test("every_example_is_a_case", every_example_is_a_case),
-        Trial::test("every_expected_file_belongs_to_a_case", no_stray_directories),
+        Trial::test("every_directory_is_a_case", no_stray_directories),
     ];
+    if mode == Mode::Compare {
+        trials.push(Trial::test("every_code_is_shown_by_a_case", every_code_is_shown));
+    }
     trials.extend(
         case::all()
             .into_iter()
@@ -236,6 +239,42 @@ fn every_example_is_a_case() -> Result<(), Failed> {
         return Ok(());
     }
     Err(format!("no case in tests/golden/examples for {without:?}").into())
+}
+
+/// Codes that no golden case can show, and where they are tested instead.
+const SHOWN_ELSEWHERE: &[(Code, &str)] = &[
+    (Code::FileUnreadable, "tests/watch.rs: a case has only files that can be read"),
+    (Code::LastGoodServed, "tests/live.rs: it needs a version before"),
+    (Code::ExpiredCertificate, "src/kinds/secret/tests.rs: it needs a clock"),
+    (Code::NodeInvalid, "src/proxy/node.rs: the proxies of a case are good"),
+    (Code::InvalidResource, "src/generate/route/tests.rs: kinds refuse what leads to one"),
+    (Code::FileSkipped, "nothing is skipped with a word yet"),
+    (Code::StockEnvoy, "no such field is read yet"),
+    (Code::RejectedByProxy, "tests/envoy.rs: nothing in a case is refused"),
+];
+
+/// The words of each finding are a promise, so each is in an expected file.
+fn every_code_is_shown() -> Result<(), Failed> {
+    let findings: Vec<String> = case::all()
+        .into_iter()
+        .filter_map(|(_, case)| case.ok())
+        .flat_map(|case| {
+            let files = present(&case.expected()).into_iter();
+            let findings = files.filter(|file| file.ends_with("diagnostics.txt"));
+            findings.map(|file| case::read(&case.expected().join(file))).collect::<Vec<_>>()
+        })
+        .collect::<Result<_, String>>()?;
+    let mut problems = Vec::new();
+    for code in Code::ALL {
+        let shown = findings.iter().any(|text| text.contains(&format!("[{code}]")));
+        let elsewhere = SHOWN_ELSEWHERE.iter().find(|(other, _)| other == code);
+        match (shown, elsewhere) {
+            (true, None) | (false, Some(_)) => {}
+            (false, None) => problems.push(format!("no case shows {code:?}")),
+            (true, Some((_, place))) => problems.push(format!("a case shows {code:?}; {place}")),
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
 /// A directory that lost its case (a rename, a merge) would never be looked at again.

@@ -53,8 +53,14 @@ fn main() -> ExitCode {
         trial(claim, async move || broken_at_start_up(&program).await)
     });
     trials.push({
+        let program = program.clone();
         let claim = "a_document_broken_while_running_keeps_its_last_good_version";
         trial(claim, async move || broken_while_running(&program).await)
+    });
+    trials.push({
+        let program = program.clone();
+        let claim = "a_timeout_ends_a_request_that_takes_too_long";
+        trial(claim, async move || times_out(&program).await)
     });
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -367,4 +373,22 @@ async fn broken_while_running(program: &Path) -> Result<(), String> {
     fs::remove_file(setup.route()).map_err(|e| e.to_string())?;
     setup.answers("hello.example", Wanted::Status(404)).await?;
     setup.answers_still("other.example", Wanted::Status(404)).await
+}
+
+/// The upstream takes longer than the rule allows, and not longer than Envoy's own 15 s.
+async fn times_out(program: &Path) -> Result<(), String> {
+    let limited = ROUTE.replacen("    - route:", "    - timeout: 0.3s\n      route:", 1);
+    let setup = Setup::start(program, &limited).await?;
+    setup.answers("hello.example", Wanted::From(setup.first)).await?;
+    let mut slow = Request::get(setup.port, "hello.example", "/");
+    slow.headers.insert("x-echo-delay-ms".to_owned(), "1500".to_owned());
+    match client::send(&slow).await {
+        Outcome::Local { status: 504, .. } => {}
+        other => return Err(format!("a slow answer gave {other:?}")),
+    }
+    // A longer one lets the same answer through.
+    in_place(&setup.route(), "timeout: 0.3s", "timeout: 9s")?;
+    let what = "the slow answer to come through";
+    let first = Wanted::From(setup.first);
+    eventually(PATIENCE, what, async || first.fits(&client::send(&slow).await).then_some(())).await
 }

@@ -132,21 +132,9 @@ fn same(
 /// Whether a finding tells the user about the destination of this cluster.
 fn explained(cluster: &str, findings: &[Diagnostic]) -> bool {
     let host = cluster.rsplit('|').next().unwrap_or(cluster);
-    findings.iter().any(|finding| {
-        let about = match finding.code {
-            Code::UnknownHost | Code::UnknownSubset | Code::UnknownPort => true,
-            Code::NoEndpoints | Code::SubsetWithoutEndpoints => true,
-            // Why a cluster cannot have the TLS that it should.
-            Code::UnknownSecret | Code::BadSecret | Code::NotSupported | Code::NoEffect => true,
-            _ => false,
-        };
-        about && (finding.message.contains(host) || finding.message.contains(short(host)))
-    })
-}
-
-/// The first label of a host, as a user may have written it.
-fn short(host: &str) -> &str {
-    host.split('.').next().unwrap_or(host)
+    let quoted = format!("'{host}'");
+    // A secret that is missing is told at the rule that needs it, which names the host elsewhere.
+    findings.iter().any(|f| f.code == Code::UnknownSecret || f.message.contains(&quoted))
 }
 
 /// Two listeners on one address.

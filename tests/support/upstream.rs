@@ -1,5 +1,5 @@
 //! Upstreams that say who they are, whatever they are spoken to with: HTTP/1.1, HTTP/2, TLS, or a
-//! line of text.
+//! line of text. As with `pilotfish echo`, the header `x-echo-delay-ms` makes them slow.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -11,6 +11,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -77,7 +78,9 @@ async fn speak_lines(mut stream: BufReader<Pin<Box<dyn Stream>>>, address: Socke
 async fn speak_http(mut stream: BufReader<Pin<Box<dyn Stream>>>, address: SocketAddr) {
     let second = stream.fill_buf().await.is_ok_and(|bytes| bytes.starts_with(b"PRI "));
     let service =
-        service_fn(move |request| async move { Ok::<_, Infallible>(answer(&request, address)) });
+        service_fn(
+            move |request| async move { Ok::<_, Infallible>(answer(&request, address).await) },
+        );
     let io = TokioIo::new(stream);
     // A connection that breaks is the client's business.
     let _ = match second {
@@ -89,7 +92,12 @@ async fn speak_http(mut stream: BufReader<Pin<Box<dyn Stream>>>, address: Socket
     };
 }
 
-fn answer(request: &Request<Incoming>, address: SocketAddr) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, address: SocketAddr) -> Response<Full<Bytes>> {
+    let delay =
+        request.headers().get("x-echo-delay-ms").and_then(|v| v.to_str().ok()?.parse().ok());
+    if let Some(millis) = delay {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
     let header = request.headers().get("host").and_then(|host| host.to_str().ok());
     let host = request.uri().authority().map(|a| a.as_str()).or(header).unwrap_or_default();
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());

@@ -13,7 +13,7 @@ use super::requests::{Answer, Request};
 use pilotfish::xds::{ResourceSet, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A proxy's configuration.
 pub struct Simulator {
@@ -61,6 +61,11 @@ impl Simulator {
     /// The names of all clusters.
     pub fn clusters(&self) -> impl Iterator<Item = &str> {
         array(&self.document, "clusters").map(|cluster| text(cluster, "name"))
+    }
+
+    /// Whether the proxy itself listens there.
+    pub fn listens_at(&self, address: SocketAddr) -> bool {
+        at(array(&self.document, "listeners"), address.ip(), address.port()).is_some()
     }
 
     /// Whether clients reach this proxy by interception only.
