@@ -222,7 +222,6 @@ impl<'a> Check<'a> {
             self.diags.push(finding);
             return;
         }
-        self.client_credentials(rule);
         // A wildcard rule says something about many services; a subset may be for any of them.
         let known = services.iter().all(|s| {
             !matches!(s.resolution, Resolution::None | Resolution::DynamicDns)
@@ -245,33 +244,6 @@ impl<'a> Check<'a> {
                     ),
                 );
                 self.diags.push(finding);
-            }
-        }
-    }
-
-    fn client_credentials(&mut self, rule: &DestinationRule) {
-        let namespace = &rule.origin.name.namespace;
-        let policies =
-            rule.policy.iter().chain(rule.subsets.iter().filter_map(|s| s.policy.as_ref()));
-        let blocks = policies
-            .flat_map(|p| p.tls.iter().chain(p.ports.iter().filter_map(|p| p.tls.as_ref())));
-        let names: BTreeSet<&str> =
-            blocks.filter_map(|tls| tls.credential_name.as_deref()).collect();
-        for name in names {
-            let known = self.snapshot.secret(namespace, name).is_some()
-                || self.snapshot.ca_secret(namespace, name).is_some();
-            if !known {
-                let finding = rule.origin.diagnostic_at(
-                    &rule.host_span,
-                    Code::UnknownSecret,
-                    format!(
-                        "there is no credential '{name}' in namespace '{namespace}'; clusters that \
-                         need it are left out"
-                    ),
-                );
-                self.diags.push(finding.help(format!(
-                    "add a Secret {namespace}/{name}, or a directory '{name}' below --secrets-dir"
-                )));
             }
         }
     }
@@ -420,7 +392,10 @@ fn meet(a: &Visibility, b: &Visibility) -> bool {
 fn serves_a_host(gateway: &Gateway, rule: &VirtualService) -> bool {
     gateway.servers.iter().flat_map(|s| &s.hosts).any(|served| {
         served.namespace.as_ref().is_none_or(|n| *n == rule.origin.name.namespace)
-            && rule.hosts.iter().any(|host| host.overlaps(&served.host))
+            && rule
+                .hosts
+                .iter()
+                .any(|host| host.to_lowercase().overlaps(&served.host.to_lowercase()))
     })
 }
 

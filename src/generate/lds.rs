@@ -10,7 +10,7 @@ pub(super) fn shared(scope: &Scope<'_>, output: &mut Output) {
     let (listeners, findings) = match scope.view.role {
         Role::Router => {
             if scope.gateways().next().is_none() {
-                output.report(nothing_selected());
+                output.report(nothing_selected(scope));
             }
             listener::gateway_listeners(scope)
         }
@@ -46,7 +46,16 @@ fn emit(listeners: Vec<pb::listener::Listener>, findings: Vec<Diagnostic>, outpu
     }
 }
 
-fn nothing_selected() -> Diagnostic {
-    Diagnostic::new(Code::NothingSelected, "no Gateway selects this proxy, so it gets no listeners")
-        .help("compare the Gateways' spec.selector with the proxy's labels")
+fn nothing_selected(scope: &Scope<'_>) -> Diagnostic {
+    let (message, help) = match scope.snapshot.gateways.is_empty() {
+        true => (
+            "there is no Gateway, so this proxy gets no listeners",
+            "write a Gateway, or set the node's metadata TYPE to `sidecar`",
+        ),
+        false => (
+            "no Gateway selects this proxy, so it gets no listeners",
+            "compare the Gateways' spec.selector with the proxy's labels",
+        ),
+    };
+    Diagnostic::new(Code::NothingSelected, message).help(help)
 }

@@ -54,13 +54,14 @@ pub fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded {
     }
 }
 
-/// Annotations that Istio's validation refuses on the kinds that we read.
-const REFUSED_ANNOTATIONS: [&str; 4] = [
-    "internal.istio.io/parents",
-    "internal.istio.io/parent-namespace",
-    "internal.istio.io/webhook-always-reject",
-    "istio.io/dry-run",
-];
+/// Annotations of Istio's own machinery. Istio refuses them in what users write; documents that were
+/// taken out of a running Istio carry them, and then they mean nothing.
+const INTERNAL_ANNOTATIONS: [&str; 2] =
+    ["internal.istio.io/parents", "internal.istio.io/parent-namespace"];
+
+/// Annotations that ask not to be served.
+const REFUSED_ANNOTATIONS: [&str; 2] =
+    ["internal.istio.io/webhook-always-reject", "istio.io/dry-run"];
 
 fn annotations(f: &mut Findings<'_>) {
     let metadata = Field::root("metadata");
@@ -70,6 +71,13 @@ fn annotations(f: &mut Findings<'_>) {
             let message = "the annotation must not be used here; remove it";
             let span = f.key_span(&at.key(name));
             f.report(&at.key(name), Diagnostic::new(Code::InvalidValue, message).at(span));
+        }
+    }
+    for name in INTERNAL_ANNOTATIONS {
+        if f.document().header.annotations.contains_key(name) {
+            let message = "the annotation is Istio's own and has no effect here";
+            let span = f.key_span(&at.key(name));
+            f.report(&at.key(name), Diagnostic::new(Code::NoEffect, message).at(span));
         }
     }
 }
@@ -261,12 +269,18 @@ mod tests {
     }
 
     #[test]
-    fn istios_reserved_annotations_are_refused() {
-        let (decoded, told) = found(
-            "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata:\n  name: x\n  \
-             annotations: {internal.istio.io/parents: a}\nspec: {egress: [hosts: [\"./*\"]]}",
-        );
+    fn annotations_that_ask_not_to_be_served_are_refused_and_istios_own_are_warned_of() {
+        let with = |annotation: &str| {
+            found(&format!(
+                "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata:\n  name: x\n  \
+                 annotations: {{{annotation}: a}}\nspec: {{egress: [hosts: [\"./*\"]]}}",
+            ))
+        };
+        let (decoded, told) = with("istio.io/dry-run");
         assert!(matches!(decoded, Decoded::Refused));
         assert!(told[0].starts_with("a.yaml:5:17: error[PF0201]"), "{told:?}");
+        let (decoded, told) = with("internal.istio.io/parents");
+        assert!(matches!(decoded, Decoded::Good(..)));
+        assert!(told[0].starts_with("a.yaml:5:17: warning[PF0207]"), "{told:?}");
     }
 }

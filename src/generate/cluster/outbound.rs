@@ -186,9 +186,10 @@ impl Candidate<'_> {
     fn left_out(&self, refusal: Refusal) -> Diagnostic {
         let origin = self.rule.map_or(&self.service.origin, |rule| &rule.origin);
         let host = &self.service.hostname;
-        let (span, what) = match self.subset {
-            Some(subset) => (&subset.span, format!("subset '{}' of '{host}'", subset.name)),
-            None => (&origin.span, format!("'{host}'")),
+        let (span, what) = match (self.subset, self.rule) {
+            (Some(subset), _) => (&subset.span, format!("subset '{}' of '{host}'", subset.name)),
+            (None, Some(rule)) => (&rule.host_span, format!("'{host}'")),
+            (None, None) => (&origin.span, format!("'{host}'")),
         };
         let message = format!(
             "{}; the proxy gets no cluster for {what}, so requests to it get 503",

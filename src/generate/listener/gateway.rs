@@ -3,7 +3,7 @@
 use super::hcm::{Manager, Place, Routes};
 use super::matches::{ChainMatch, Claim, MatchTable};
 use super::tcp::TcpRoute;
-use super::tls::ServerContext;
+use super::tls::{ServerContext, Unusable};
 use super::{Chain, Writer, address, tls_inspector};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::generate::gateway::{GatewayListener, GatewayServer, MergedServer, ServerKind, merge};
@@ -57,7 +57,7 @@ fn is_privileged(scope: &Scope<'_>, listener: &GatewayListener<'_>) -> bool {
 fn context<'a>(
     scope: &Scope<'a>,
     server: &MergedServer<'a>,
-) -> Option<Result<ServerContext<'a>, Box<Diagnostic>>> {
+) -> Option<Result<ServerContext<'a>, Unusable>> {
     match server.kind {
         ServerKind::Https | ServerKind::Tls => {
             let settings = server.of.server.tls.as_ref()?;
@@ -269,7 +269,8 @@ impl<'s> Gateways<'s> {
     fn transport_socket(&mut self, server: &MergedServer<'s>) -> Option<core::TransportSocket> {
         match context(self.scope(), server)? {
             Ok(context) => Some(context.transport_socket(&self.scope().snapshot.mesh.tls_defaults)),
-            Err(finding) => {
+            Err(Unusable::Credential) => None,
+            Err(Unusable::Settings(finding)) => {
                 self.findings.push(*finding);
                 None
             }

@@ -7,7 +7,7 @@
 use super::hcm::{Manager, Place, Routes};
 use super::matches::{ChainMatch, PLAIN_HTTP, PLAIN_HTTP_WITH_1_0, Transport};
 use super::tcp::TcpRoute;
-use super::tls::ServerContext;
+use super::tls::{ServerContext, Unusable};
 use super::{Chain, Writer, address, destination_ports, http_inspector, not, tls_inspector};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::targets::{ServiceTarget, by_target_port, service_targets};
@@ -195,7 +195,8 @@ impl<'s> Inbound<'s> {
         let tls = ingress.tls.as_ref().filter(|tls| tls.mode.terminates());
         let tls = match tls.map(|tls| ServerContext::new(scope, &sidecar.origin, tls)).transpose() {
             Ok(tls) => tls,
-            Err(finding) => {
+            Err(Unusable::Credential) => return None,
+            Err(Unusable::Settings(finding)) => {
                 self.findings.push(*finding);
                 return None;
             }

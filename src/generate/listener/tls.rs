@@ -17,6 +17,16 @@ pub(super) struct ServerContext<'a> {
     ca: Option<SecretUse<'a>>,
 }
 
+/// Why a server cannot end TLS connections.
+#[derive(Debug)]
+pub enum Unusable {
+    /// A secret is missing or incomplete. `compile` says so as soon as the documents are read, so it
+    /// is not said again for each proxy.
+    Credential,
+    /// The settings do not suffice.
+    Settings(Box<Diagnostic>),
+}
+
 impl<'a> ServerContext<'a> {
     /// Finds what the settings of a document name.
     ///
@@ -28,29 +38,19 @@ impl<'a> ServerContext<'a> {
         scope: &Scope<'a>,
         owner: &Origin,
         settings: &'a ServerTls,
-    ) -> Result<ServerContext<'a>, Box<Diagnostic>> {
+    ) -> Result<ServerContext<'a>, Unusable> {
         let (proxy, namespace) = (&scope.view.namespace, &owner.name.namespace);
-        let refused =
-            |code, message: &str| Err(Box::new(owner.diagnostic_at(&settings.span, code, message)));
-        let fault = |name: &str, fault: CredentialFault| {
-            let finding = owner
-                .diagnostic_at(
-                    &settings.span,
-                    fault.code(),
-                    format!("the server gets no listener for credential '{name}': {fault}"),
-                )
-                .help(format!(
-                    "add a Secret '{name}' in namespace '{namespace}', or a directory '{name}' \
-                     below --secrets-dir"
-                ));
-            Box::new(finding)
+        let refused = |code, message: &str| {
+            let finding = owner.diagnostic_at(&settings.span, code, message);
+            Err(Unusable::Settings(Box::new(finding)))
         };
+        let fault = |_: CredentialFault| Unusable::Credential;
         let mut certificates = Vec::new();
         match &settings.certificates {
             CertificateSource::Credentials(names) => {
                 for name in names {
                     let found = credentials::certificate(scope.snapshot, proxy, namespace, name);
-                    certificates.push(found.map_err(|f| fault(name, f))?);
+                    certificates.push(found.map_err(fault)?);
                 }
             }
             CertificateSource::Files(_) => {}
@@ -62,7 +62,7 @@ impl<'a> ServerContext<'a> {
         let ca = match ca_name(settings) {
             Some(name) => {
                 let found = credentials::validation(scope.snapshot, proxy, namespace, name);
-                Some(found.map_err(|f| fault(name, f))?)
+                Some(found.map_err(fault)?)
             }
             None => None,
         };
