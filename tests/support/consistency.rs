@@ -92,6 +92,13 @@ impl Named {
                 {
                     self.secrets.insert(name.to_owned());
                 }
+                let of_tcp = fields.get("@type").and_then(Value::as_str);
+                if of_tcp.is_some_and(|name| name.ends_with(".TcpProxy")) {
+                    // Destinations of `tcp` and `tls` rules that a proxy has no cluster for are not
+                    // told at generation, unlike those of `http` rules; Envoy resets the
+                    // connections.
+                    return;
+                }
                 for (key, value) in fields {
                     match (key.as_str(), value) {
                         // Free for anyone's use.

@@ -70,6 +70,8 @@ pub enum Gap {
         /// Those that there are.
         ports: Vec<u16>,
     },
+    /// The DestinationRule that counts for this proxy lacks the subset, or none counts.
+    NoSubset,
 }
 
 impl Place<'_> {
@@ -89,7 +91,7 @@ impl Place<'_> {
         };
         let port = destination.port.unwrap_or_else(|| self.default_port(&destination.host));
         if scoped.port(port).is_some() {
-            return None;
+            return self.lacks_subset(destination).then_some(Gap::NoSubset);
         }
         let ports = || scoped.ports().map(|p| p.number).collect();
         match destination.port {
@@ -101,6 +103,21 @@ impl Place<'_> {
                     .then(|| Gap::NoPort { port, ports: ports() })
             }
         }
+    }
+
+    /// Whether a subset exists, but not for this proxy: rules of other namespaces do not count
+    /// everywhere.
+    fn lacks_subset(&self, destination: &Destination) -> bool {
+        let Destination { host, subset, .. } = destination;
+        let defined = |rule: &DestinationRule| rule.subset(subset).is_some();
+        !subset.is_empty()
+            && !self.destination_rule(host).is_some_and(defined)
+            && self
+                .scope
+                .snapshot
+                .destination_rules
+                .iter()
+                .any(|r| host.is_subset_of(&r.host) && defined(r))
     }
 
     /// The DestinationRule of a destination, as this proxy sees it.

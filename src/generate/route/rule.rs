@@ -172,6 +172,16 @@ fn missing(place: &Place<'_>, rules: &VirtualService, to: &Destination, gap: &Ga
             format!("the proxy does not see port {port} of '{host}'; requests get 503"),
             format!("it sees {}", numbers(ports)),
         ),
+        Gap::NoSubset => (
+            Code::UnknownSubset,
+            format!(
+                "the DestinationRule with subset '{}' of '{host}' does not count for proxies of \
+                 namespace '{}'; requests get 503",
+                to.subset, place.scope.view.namespace
+            ),
+            "define it in the namespace of the proxy, of the service, or in the root namespace"
+                .to_owned(),
+        ),
     };
     rules.origin.diagnostic_at(&to.span, code, message).help(help)
 }
