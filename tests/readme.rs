@@ -73,37 +73,66 @@ fn table() -> String {
     let schema = kinds::schema();
     let mut out = String::new();
     for kind in KINDS {
-        let versions = kind.versions().join(", ");
         let group = if kind.group().is_empty() { "core" } else { kind.group() };
-        let objects = objects(&schema, kind.name());
-        let count: usize = objects.iter().map(|(_, fields)| fields.len()).sum();
-        let rows = kind.unsupported();
-        writeln!(out, "<details><summary><b>{}</b> ({group}: {versions}): {count} fields, {} not supported yet</summary>\n", kind.name(), rows.len()).unwrap();
-        writeln!(out, "| where | fields | not supported yet |\n| --- | --- | --- |").unwrap();
-        for (path, fields) in &objects {
-            let unsupported: Vec<String> = rows
-                .iter()
-                .filter(|row| belongs(row.path, path, &objects))
-                .map(|row| {
-                    let field = row.path.strip_prefix(path.as_str()).unwrap_or(row.path);
-                    let field = field.trim_start_matches('.');
-                    let value = row.value.map(|v| format!(": {v}")).unwrap_or_default();
-                    format!("`{field}{value}` ({})", row.instead)
-                })
-                .collect();
-            let fields: Vec<String> = fields.iter().map(|f| format!("`{f}`")).collect();
-            writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; "))
-                .unwrap();
-        }
-        writeln!(out, "\n</details>\n").unwrap();
+        let title = format!("<b>{}</b> ({group}: {})", kind.name(), kind.versions().join(", "));
+        section(&mut out, &title, &objects(&schema, kind.name()), kind.unsupported());
     }
+    let mut generator = schemars::SchemaGenerator::default();
+    let mut root = kinds::mesh_schema(&mut generator).to_value();
+    let definitions = generator.take_definitions(true);
+    root["$defs"] = Value::Object(definitions);
+    let mut found = Vec::new();
+    walk(&root, &root.clone(), String::new(), &mut BTreeMap::new(), &mut found);
+    section(
+        &mut out,
+        "<b>MeshConfig</b> (a file without apiVersion and kind)",
+        &found,
+        kinds::mesh_unsupported(),
+    );
     out.trim_end().to_owned()
+}
+
+fn section(
+    out: &mut String,
+    title: &str,
+    objects: &[(String, Vec<String>)],
+    rows: &[kinds::Unsupported],
+) {
+    let count: usize = objects.iter().map(|(_, fields)| fields.len()).sum();
+    let summary = format!("{title}: {count} fields, {} not supported yet", rows.len());
+    writeln!(out, "<details><summary>{summary}</summary>\n").unwrap();
+    writeln!(out, "| where | fields | not supported yet |\n| --- | --- | --- |").unwrap();
+    for (path, fields) in objects {
+        let unsupported: Vec<String> = rows
+            .iter()
+            .filter(|row| belongs(row.path, path, objects))
+            .map(|row| {
+                let field = row.path.strip_prefix(path.as_str()).unwrap_or(row.path);
+                let field = field.trim_start_matches('.');
+                let value = row.value.map(|v| format!(": {v}")).unwrap_or_default();
+                format!("`{field}{value}` ({})", row.instead)
+            })
+            .collect();
+        let fields: Vec<String> = fields.iter().map(|f| format!("`{f}`")).collect();
+        let path = if path.is_empty() { "document" } else { path };
+        writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; ")).unwrap();
+    }
+    let elsewhere: Vec<String> = rows
+        .iter()
+        .filter(|row| !objects.iter().any(|(path, _)| belongs(row.path, path, objects)))
+        .map(|row| format!("`{}` ({})", row.path, row.instead))
+        .collect();
+    if !elsewhere.is_empty() {
+        writeln!(out, "| elsewhere | | {} |", elsewhere.join("; ")).unwrap();
+    }
+    writeln!(out, "\n</details>\n").unwrap();
 }
 
 /// Whether an unsupported path is shown in the row of this object: the longest that begins it.
 fn belongs(unsupported: &str, object: &str, objects: &[(String, Vec<String>)]) -> bool {
     let begins = |object: &str| {
-        unsupported.strip_prefix(object).is_some_and(|rest| rest.starts_with(['.', '[']))
+        let rest = unsupported.strip_prefix(object);
+        rest.is_some_and(|rest| object.is_empty() || rest.starts_with(['.', '[']))
     };
     let longest =
         objects.iter().map(|(path, _)| path).filter(|p| begins(p)).max_by_key(|p| p.len());
@@ -117,8 +146,16 @@ fn objects(schema: &Value, kind: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     let mut seen = BTreeMap::new();
     let properties = document["properties"].as_object().expect("a document has properties");
+    let own: Vec<String> = properties
+        .keys()
+        .filter(|name| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()))
+        .cloned()
+        .collect();
+    if own != ["spec"] {
+        found.push((String::new(), own.clone()));
+    }
     for (name, property) in properties {
-        if !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()) {
+        if own.contains(name) {
             walk(schema, property, name.clone(), &mut seen, &mut found);
         }
     }
@@ -150,7 +187,8 @@ fn walk(
             None => found.push((path.clone(), names)),
         }
         for (name, property) in properties {
-            walk(root, property, format!("{path}.{name}"), seen, found);
+            let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            walk(root, property, below, seen, found);
         }
     }
     if schema["items"].is_object() {

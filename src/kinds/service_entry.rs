@@ -374,6 +374,24 @@ fn address(text: &str) -> Option<Address> {
     Some(Address::Cidr(network))
 }
 
+const UNSUPPORTED: &[Unsupported] = &[
+    Unsupported {
+        path: "spec.resolution",
+        value: Some("DYNAMIC_DNS"),
+        instead: "proxies get no cluster for its hosts, so requests to them get 503",
+    },
+    Unsupported {
+        path: "metadata.annotations.{networking.istio.io/traffic-distribution*}",
+        value: None,
+        instead: "endpoints are not chosen by distance",
+    },
+    Unsupported {
+        path: "metadata.annotations.{istio.io/connect-strategy*}",
+        value: None,
+        instead: "addresses are tried one after another",
+    },
+];
+
 /// The kind.
 #[derive(Debug)]
 pub struct ServiceEntry;
@@ -413,7 +431,7 @@ impl Kind for ServiceEntry {
     }
 
     fn unsupported(&self) -> &'static [Unsupported] {
-        &[]
+        UNSUPPORTED
     }
 }
 

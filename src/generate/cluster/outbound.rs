@@ -50,7 +50,6 @@ pub(crate) fn for_each_upstream<'a>(
     for scoped in scope.services() {
         let service = scoped.service;
         let Some(discovery) = discovery(service.resolution, scope.view.role) else {
-            visit(Err(no_dynamic_dns(service)));
             continue;
         };
         let rule = scope.destination_rule(service).map(|rule| &**rule);
@@ -104,21 +103,6 @@ fn discovery(resolution: Resolution, role: Role) -> Option<Discovery> {
 fn passthrough(policy: &Policy<'_>) -> Option<Discovery> {
     let simple = policy.load_balancer.map_or(SimpleLb::Unspecified, |lb| lb.simple);
     (simple == SimpleLb::Passthrough).then_some(Discovery::OriginalDst)
-}
-
-fn no_dynamic_dns(service: &Service) -> Diagnostic {
-    service
-        .origin
-        .diagnostic(
-            Code::NotSupported,
-            format!(
-                "resolution DYNAMIC_DNS is not supported yet; proxies get no cluster for '{}', so \
-                 requests to it get 503",
-                service.hostname
-            ),
-        )
-        .field("spec.resolution")
-        .help("use DNS with the host names written out")
 }
 
 /// A cluster of which it is not yet known whether it can be.

@@ -272,8 +272,15 @@ fn dynamic_dns_needs_wildcards_and_a_protocol_that_names_the_host() {
              {protocol}}}]\n{more}"
         )
     };
-    accepted(&ServiceEntry, &dynamic("'*.a.com'", "HTTP", ""));
-    accepted(&ServiceEntry, &dynamic("'*a.com'", "TLS", ""));
+    // Valid, but without effect yet.
+    let unsupported = ("5:15", NotSupported, "no cluster");
+    warned(
+        &ServiceEntry,
+        &cases(&[
+            (dynamic("'*.a.com'", "HTTP", ""), unsupported),
+            (dynamic("'*a.com'", "TLS", ""), unsupported),
+        ]),
+    );
     refused(
         &ServiceEntry,
         &cases(&[
