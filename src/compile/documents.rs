@@ -9,9 +9,10 @@ use crate::config::{
     Broken, Field, Header, PartialIdentity, RawDocument, SourceFile, nearest, read,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 #[cfg(test)]
 mod tests;
@@ -75,6 +76,8 @@ struct File<D> {
 #[derive(Debug)]
 struct Slot<D> {
     identity: Identity,
+    /// A hash of the identity, so that tens of thousands of them are compared without their texts.
+    key: u128,
     /// Where it stands now.
     span: Span,
     /// What is in force for it: this version, or the last good one.
@@ -134,16 +137,12 @@ impl<D> DocumentSet<D> {
         self.files.get(path).map(|file| &file.text)
     }
 
-    /// The documents in force, ordered by identity: neither the order of reading nor the layout
-    /// of the files matters. Of several with one identity the first in path order counts, then
-    /// in document order.
+    /// The documents in force, in path order and then in document order; of several with one
+    /// identity the first counts. The order of reading does not show.
     pub fn documents(&self) -> Vec<Arc<Entry<D>>> {
-        let mut found: Vec<(&Identity, &Arc<Entry<D>>)> =
-            self.slots().filter_map(|slot| Some((&slot.identity, slot.entry.as_ref()?))).collect();
-        // Stable, so the first of equals stays the first.
-        found.sort_by_key(|(identity, _)| *identity);
-        found.dedup_by(|later, first| later.0 == first.0);
-        found.into_iter().map(|(_, entry)| entry.clone()).collect()
+        let in_force = self.slots().filter_map(|slot| Some((slot.key, slot.entry.as_ref()?)));
+        let mut seen = HashSet::new();
+        in_force.filter(|(key, _)| seen.insert(*key)).map(|(_, entry)| entry.clone()).collect()
     }
 
     /// Everything there is to say about the files, in file order.
@@ -162,7 +161,14 @@ impl<D> DocumentSet<D> {
     }
 
     fn report_duplicates(&self, all: &mut Diagnostics) {
-        let mut slots: Vec<&Slot<D>> = self.slots().collect();
+        let mut seen = HashSet::new();
+        let repeated: HashSet<u128> =
+            self.slots().map(|slot| slot.key).filter(|key| !seen.insert(*key)).collect();
+        if repeated.is_empty() {
+            return;
+        }
+        let mut slots: Vec<&Slot<D>> =
+            self.slots().filter(|slot| repeated.contains(&slot.key)).collect();
         slots.sort_by_key(|slot| &slot.identity);
         for same in slots.chunk_by(|a, b| a.identity == b.identity) {
             let [first, _, ..] = same else { continue };
@@ -232,11 +238,23 @@ impl<D> File<D> {
                     continue;
                 }
             };
-            slots.push(Slot { identity, span, entry, presence: Presence::Visible });
+            slots.push(Slot {
+                key: identity.key(),
+                identity,
+                span,
+                entry,
+                presence: Presence::Visible,
+            });
         }
         for (identity, entry, span) in last_good.claim_hidden(&reading.broken, &strangers) {
             diagnostics.push(served_still(&identity, &span));
-            slots.push(Slot { identity, span, entry: Some(entry), presence: Presence::Hidden });
+            slots.push(Slot {
+                key: identity.key(),
+                identity,
+                span,
+                entry: Some(entry),
+                presence: Presence::Hidden,
+            });
         }
         slots.sort_by_key(|slot| slot.span.start);
         diagnostics.extend(reading.diagnostics);
@@ -352,6 +370,16 @@ fn names(part: &Broken, identity: &Identity) -> bool {
 }
 
 impl Identity {
+    /// A hash of all four parts. Identities with equal keys are taken for equal.
+    fn key(&self) -> u128 {
+        let mut hasher = Xxh3::new();
+        for part in [&self.group, &self.kind, &self.namespace, &self.name] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.digest128()
+    }
+
     /// The identity of a document with that header.
     pub fn of(header: &Header) -> Identity {
         Identity {

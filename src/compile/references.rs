@@ -54,6 +54,11 @@ impl<'a> Subsets<'a> {
         Subsets { exact: exact.into_iter().collect(), wildcards }
     }
 
+    fn has(&self, host: &Hostname, subset: &str) -> bool {
+        self.exact.get(host).is_some_and(|names| names.contains(subset))
+            || self.wildcards.iter().any(|(w, n)| n.contains(subset) && host.is_subset_of(w))
+    }
+
     fn names_of(&self, host: &Hostname) -> Vec<&'a str> {
         let wild = self.wildcards.iter().filter(|(w, _)| host.is_subset_of(w)).map(|(_, n)| n);
         let mut names: Vec<&str> =
@@ -157,8 +162,8 @@ impl<'a> Check<'a> {
             );
         }
         if !to.subset.is_empty() {
-            let names = self.subsets.names_of(&to.host);
-            if !names.contains(&&*to.subset) {
+            if !self.subsets.has(&to.host, &to.subset) {
+                let names = self.subsets.names_of(&to.host);
                 let finding = origin.diagnostic_at(
                     &to.subset_span,
                     Code::UnknownSubset,

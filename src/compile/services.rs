@@ -48,8 +48,10 @@ pub fn build(
         finish(service, mesh);
     }
     services.sort_by(|a, b| {
-        let key = |s: &Service| (s.origin.created, s.hostname.clone(), s.namespace.clone());
-        key(a).cmp(&key(b))
+        let created = a.origin.created.cmp(&b.origin.created);
+        created
+            .then_with(|| a.hostname.cmp(&b.hostname))
+            .then_with(|| a.namespace.cmp(&b.namespace))
     });
     services
 }

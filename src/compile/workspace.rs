@@ -8,7 +8,7 @@ use crate::config::{RawDocument, SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds::{self, Lower};
 use crate::model::{MeshSettings, Secret, SecretKey, Snapshot};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What is known of all files.
@@ -19,7 +19,7 @@ pub struct Workspace {
     secrets: BTreeMap<Arc<str>, DirectorySecret>,
     domain_suffix: Option<Arc<str>>,
     /// What was in force when [`Workspace::changed_kinds`] was asked last.
-    seen: BTreeMap<Identity, u128>,
+    seen: HashMap<Identity, u128>,
 }
 
 /// The mesh configuration: the settings in force, and what is to be said about the file.
@@ -121,7 +121,7 @@ impl Workspace {
 
     /// The kinds of the documents that came, went or changed since this was asked last.
     pub fn changed_kinds(&mut self) -> BTreeSet<Arc<str>> {
-        let now: BTreeMap<Identity, u128> = self
+        let now: HashMap<Identity, u128> = self
             .documents
             .documents()
             .iter()
