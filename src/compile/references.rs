@@ -161,22 +161,20 @@ impl<'a> Check<'a> {
                     .help(format!("its ports are {}", ports.join(", "))),
             );
         }
-        if !to.subset.is_empty() {
-            if !self.subsets.has(&to.host, &to.subset) {
-                let names = self.subsets.names_of(&to.host);
-                let finding = origin.diagnostic_at(
-                    &to.subset_span,
-                    Code::UnknownSubset,
-                    format!(
-                        "no DestinationRule defines the subset '{}' of '{}'; requests get 503",
-                        to.subset, to.host
-                    ),
-                );
-                self.diags.push(match names.is_empty() {
-                    true => finding.help("add a DestinationRule with this subset"),
-                    false => finding.help(format!("its subsets are {}", names.join(", "))),
-                });
-            }
+        if !to.subset.is_empty() && !self.subsets.has(&to.host, &to.subset) {
+            let names = self.subsets.names_of(&to.host);
+            let finding = origin.diagnostic_at(
+                &to.subset_span,
+                Code::UnknownSubset,
+                format!(
+                    "no DestinationRule defines the subset '{}' of '{}'; requests get 503",
+                    to.subset, to.host
+                ),
+            );
+            self.diags.push(match names.is_empty() {
+                true => finding.help("add a DestinationRule with this subset"),
+                false => finding.help(format!("its subsets are {}", names.join(", "))),
+            });
         }
     }
 
