@@ -144,6 +144,8 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit("usage: demo.py PILOTFISH ENVOY")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell that starts the demo in the background has Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main(*sys.argv[1:])
     except KeyboardInterrupt:
