@@ -248,8 +248,6 @@ const SHOWN_ELSEWHERE: &[(Code, &str)] = &[
     (Code::ExpiredCertificate, "src/kinds/secret/tests.rs: it needs a clock"),
     (Code::NodeInvalid, "src/proxy/node.rs: the proxies of a case are good"),
     (Code::InvalidResource, "src/generate/route/tests.rs: kinds refuse what leads to one"),
-    (Code::FileSkipped, "nothing is skipped with a word yet"),
-    (Code::StockEnvoy, "no such field is read yet"),
     (Code::RejectedByProxy, "tests/envoy.rs: nothing in a case is refused"),
 ];
 

@@ -49,7 +49,6 @@ codes! {
     KindIgnored = "PF0106", "kind-ignored", Info, "Documents of this kind are not pilotfish's; they are ignored.";
     DuplicateDocument = "PF0107", "duplicate-document", Error, "Two documents have the same kind, namespace and name; the first in path order is served.";
     LastGoodServed = "PF0108", "last-good-served", Info, "The document is broken now; its last good version stays served until it is mended or deleted.";
-    FileSkipped = "PF0109", "file-skipped", Info, "A file was not read because of its name, size or type.";
 
     // 02xx: decoding and validation of one document.
     InvalidValue = "PF0201", "invalid-value", Error, "A value has the wrong type or is not allowed; the document is refused.";
@@ -90,7 +89,6 @@ codes! {
     NothingSelected = "PF0404", "nothing-selected", Info, "No Gateway selects this proxy, so it gets no listeners.";
     NodeInvalid = "PF0405", "node-invalid", Error, "A proxy's node id or metadata cannot be understood.";
     RejectedByProxy = "PF0406", "rejected-by-proxy", Error, "Envoy refused an update; it keeps its previous configuration.";
-    StockEnvoy = "PF0407", "stock-envoy", Warning, "Istio does this with a filter that stock Envoy does not have.";
     PrivilegedPort = "PF0408", "privileged-port", Warning, "The proxy may not bind ports below 1024; the listener is left out.";
     InvalidResource = "PF0409", "invalid-resource", Error, "A generated resource would be refused by Envoy; it is left out so that it cannot take others with it.";
 }
