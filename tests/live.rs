@@ -62,7 +62,22 @@ fn main() -> ExitCode {
         let claim = "a_timeout_ends_a_request_that_takes_too_long";
         trial(claim, async move || times_out(&program).await)
     });
+    trials.push(trial("a_root_that_is_yet_to_come_is_not_served_as_empty", late_root));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// A restart while a mount is late must not take the configuration of running proxies away.
+async fn late_root() -> Result<(), String> {
+    let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let root = dir.path().join("late");
+    let pilotfish = Pilotfish::launch(&root)?;
+    pilotfish.logs("not ready: nothing is served").await?;
+    match pilotfish.readiness().await {
+        Some(http::StatusCode::SERVICE_UNAVAILABLE) => {}
+        other => return Err(format!("/ready answers {other:?}:\n{}", pilotfish.log())),
+    }
+    fs::create_dir(&root).map_err(|e| e.to_string())?;
+    pilotfish.until_ready().await
 }
 
 fn trial(name: &str, test: impl AsyncFnOnce() -> Result<(), String> + Send + 'static) -> Trial {

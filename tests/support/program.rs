@@ -13,6 +13,7 @@ pub struct Pilotfish {
     dir: TempDir,
     /// Where it serves xDS.
     pub xds: SocketAddr,
+    http: SocketAddr,
 }
 
 /// An address that nothing listens on just now.
@@ -24,6 +25,13 @@ pub fn free_address() -> Result<SocketAddr, String> {
 impl Pilotfish {
     /// Starts it on a directory and waits until it is ready.
     pub async fn start(config: &Path) -> Result<Pilotfish, String> {
+        let pilotfish = Pilotfish::launch(config)?;
+        pilotfish.until_ready().await?;
+        Ok(pilotfish)
+    }
+
+    /// Starts it on a directory, which need not be there.
+    pub fn launch(config: &Path) -> Result<Pilotfish, String> {
         let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
         let log = fs::File::create(dir.path().join("log")).map_err(|e| e.to_string())?;
         let (xds, http) = (free_address()?, free_address()?);
@@ -37,15 +45,23 @@ impl Pilotfish {
             .stderr(log)
             .spawn()
             .map_err(|e| e.to_string())?;
-        let pilotfish = Pilotfish { child, dir, xds };
+        Ok(Pilotfish { child, dir, xds, http })
+    }
+
+    /// What it answers when it is asked whether it is ready; `None` while nothing answers.
+    pub async fn readiness(&self) -> Option<http::StatusCode> {
+        let stream = tokio::net::TcpStream::connect(self.http).await.ok()?;
+        let request = http::Request::get("/ready").header("host", "pilotfish");
+        let (parts, _) = super::client::exchange(stream, request).await.ok()?;
+        Some(parts.status)
+    }
+
+    /// Waits until it is ready.
+    pub async fn until_ready(&self) -> Result<(), String> {
         let ready = eventually(PATIENCE, "pilotfish to be ready", async || {
-            let stream = tokio::net::TcpStream::connect(http).await.ok()?;
-            let request = http::Request::get("/ready").header("host", "pilotfish");
-            let (parts, _) = super::client::exchange(stream, request).await.ok()?;
-            parts.status.is_success().then_some(())
+            self.readiness().await?.is_success().then_some(())
         });
-        ready.await.map_err(|problem| format!("{problem}:\n{}", pilotfish.log()))?;
-        Ok(pilotfish)
+        ready.await.map_err(|problem| format!("{problem}:\n{}", self.log()))
     }
 
     /// What it logged.
