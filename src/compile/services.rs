@@ -173,7 +173,7 @@ fn inline_member<'a>(
         network: &spec.network,
         service_account: &spec.service_account,
         workload: Arc::from(format!("{}-{index}", entry.origin.name.name)),
-        health: Health::Unknown,
+        health: Health::of(&spec.labels),
     })
 }
 

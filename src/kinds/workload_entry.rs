@@ -21,9 +21,6 @@ const LOCALITY_LABELS: [&str; 2] = ["topology.istio.io/locality", "istio-localit
 /// With this annotation a workload gets no traffic until its status says that it is healthy.
 const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
 
-/// A non-empty label of this name lets a workload finish what it has.
-const DRAINING: &str = "istio.io/draining";
-
 /// One place where software runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -286,10 +283,7 @@ impl Lower for Decoded {
         let mut labels = self.spec.labels.clone();
         labels.extend(header.labels.clone());
         let spec = self.spec.lower(Labels(labels));
-        let health = match spec.labels.get(DRAINING) {
-            None | Some("") => Health::Unknown,
-            Some(_) => Health::Draining,
-        };
+        let health = Health::of(&spec.labels);
         draft.workloads.push(Workload {
             origin: origin("WorkloadEntry", header),
             address: spec.address,

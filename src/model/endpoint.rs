@@ -68,6 +68,20 @@ pub enum Health {
     Draining,
 }
 
+/// A non-empty label of this name lets a workload finish what it has (istiod's
+/// `PILOT_DRAINING_LABEL`).
+const DRAINING: &str = "istio.io/draining";
+
+impl Health {
+    /// What the labels of a workload say.
+    pub fn of(labels: &Labels) -> Health {
+        match labels.get(DRAINING) {
+            None | Some("") => Health::Unknown,
+            Some(_) => Health::Draining,
+        }
+    }
+}
+
 /// `region/zone/subzone`; empty parts are unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Locality {
