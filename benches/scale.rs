@@ -97,7 +97,7 @@ fn measure(meshes: &[Vec<SourceFile>], runs: usize) -> Vec<Row> {
             made.collect::<Vec<_>>()
         });
         for (made, compiled) in made.iter().zip(&compiled) {
-            let services = compiled.snapshot.services.len();
+            let services = compiled.snapshot.routing.services.len();
             assert!(made.set.len(TypeUrl::Cluster) > 2 * services, "each subset has a cluster");
             assert!(made.set.len(TypeUrl::Route) >= 1, "there are routes");
         }

@@ -249,7 +249,7 @@ fn compile(state: &State) -> Arc<Generation> {
     published.metrics.compiled(&compiled.snapshot, &findings, took);
     info!(
         documents = workspace.len(),
-        services = compiled.snapshot.services.len(),
+        services = compiled.snapshot.routing.services.len(),
         findings = files::summary(&findings).unwrap_or_else(|| "none".to_owned()),
         millis = took.as_millis(),
         "configuration compiled"

@@ -126,8 +126,8 @@ impl Metrics {
     /// A snapshot was compiled.
     pub fn compiled(&self, snapshot: &Snapshot, findings: &[Diagnostic], took: Duration) {
         let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        self.services.set(gauge(snapshot.services.len()));
-        self.virtual_services.set(gauge(snapshot.virtual_services.len()));
+        self.services.set(gauge(snapshot.routing.services.len()));
+        self.virtual_services.set(gauge(snapshot.routing.virtual_services.len()));
         for severity in [Severity::Info, Severity::Warning, Severity::Error] {
             let count = findings.iter().filter(|d| d.severity == severity).count();
             let label = SeverityLabel { severity: severity.as_str() };

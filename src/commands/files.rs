@@ -78,7 +78,7 @@ pub fn apply(workspace: &mut Workspace, changes: Changes) -> Vec<Diagnostic> {
 /// say this itself.
 pub fn expired_certificates(snapshot: &Snapshot) -> Vec<Diagnostic> {
     let now = jiff::Timestamp::now();
-    let secrets = snapshot.secrets.iter();
+    let secrets = snapshot.routing.secrets.iter();
     secrets.filter_map(|(key, secret)| kinds::expired(key, secret, now)).collect()
 }
 

@@ -3,7 +3,7 @@
 use super::{Exit, files, output};
 use crate::diag::{self, Diagnostic, Diagnostics, Severity};
 use crate::generate;
-use crate::model::{Labels, Locality, Namespace, Snapshot};
+use crate::model::{Gateway, Labels, Locality, Namespace, Snapshot};
 use crate::proxy::{Interception, Options, Proxy, Role};
 use crate::settings::{ReportFormat, ValidateArgs};
 use std::collections::BTreeSet;
@@ -37,14 +37,15 @@ pub fn run(args: &ValidateArgs) -> anyhow::Result<Exit> {
 /// one proxy runs both. There is one proxy for each selector; which sidecars there are cannot be
 /// known from the files.
 fn of_routers(snapshot: &Snapshot) -> Vec<Diagnostic> {
-    let proxies: BTreeSet<(Namespace, Labels)> = snapshot
-        .gateways
+    let labels = |g: &Gateway| g.selector.as_ref().map(|s| s.as_labels().clone());
+    let gateways = &snapshot.routing.gateways;
+    let proxies: BTreeSet<(Namespace, Labels)> = gateways
         .iter()
-        .map(|g| (g.origin.name.namespace.clone(), g.selector.clone().unwrap_or_default()))
+        .map(|g| (g.origin.name.namespace.clone(), labels(g).unwrap_or_default()))
         .collect();
     let proxies = proxies.into_iter().map(|(namespace, labels)| Proxy {
         role: Role::Router,
-        domain: format!("{namespace}.svc.{}", snapshot.mesh.domain_suffix).into(),
+        domain: format!("{namespace}.svc.{}", snapshot.routing.mesh.domain_suffix).into(),
         namespace,
         labels,
         addresses: Vec::new(),

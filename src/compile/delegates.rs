@@ -158,7 +158,7 @@ fn merge_match(root: &HttpMatch, leaf: &HttpMatch) -> HttpMatch {
         all
     };
     let mut source_labels = root.source_labels.clone();
-    source_labels.0.extend(leaf.source_labels.0.clone());
+    source_labels.extend(&leaf.source_labels);
     HttpMatch {
         name: join(&root.name, &leaf.name),
         uri: pick(&leaf.uri, &root.uri),
@@ -201,7 +201,6 @@ fn conflict(root: &HttpMatch, leaf: &HttpMatch) -> bool {
         root.source_namespace.is_some() && root.source_namespace != leaf.source_namespace;
     let labels = root
         .source_labels
-        .0
         .iter()
         .any(|(key, value)| leaf.source_labels.get(key).is_some_and(|own| own != value));
     let gateways = !root.gateways.is_empty()

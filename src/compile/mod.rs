@@ -7,7 +7,6 @@
 mod delegates;
 mod destination_rules;
 mod documents;
-mod labels;
 mod references;
 mod services;
 mod workspace;
@@ -18,8 +17,11 @@ pub use workspace::{Compiled, Workspace};
 use crate::config::Header;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds::{Draft, Lower};
-use crate::model::{MeshSettings, Origin, Secret, SecretKey, Snapshot};
-use std::collections::BTreeMap;
+use crate::model::{
+    Endpoints, MeshSettings, Origin, Routing, Secret, SecretKey, Secrets, Services, Snapshot,
+    Workloads,
+};
+use std::sync::Arc;
 
 /// Everything that a snapshot is made of.
 pub struct Input<'a> {
@@ -47,27 +49,33 @@ pub fn compile(input: Input<'_>) -> (Snapshot, Vec<Diagnostic>) {
         sidecars,
         secrets,
     } = draft;
-    let workloads =
-        workloads.into_iter().map(|w| (w.origin.name.clone(), w)).collect::<BTreeMap<_, _>>();
-    let services = services::build(service_entries, &workloads, &input.mesh, &mut diags);
+    let workloads = Workloads::new(workloads.into_iter().map(Arc::new));
+    let (services, endpoints) =
+        services::build(service_entries, &workloads, &input.mesh, &mut diags);
     let virtual_services = sorted(virtual_services, |v| &v.origin);
-    let mut snapshot = Snapshot {
-        services,
-        virtual_services: delegates::merge(virtual_services, &mut diags),
-        destination_rules: destination_rules::merge(destination_rules, &input.mesh, &mut diags),
-        gateways: sorted(gateways, |g| &g.origin),
-        sidecars: sorted(sidecars, |s| &s.origin),
-        workloads,
-        // A document beats a directory only in its own namespace, so both stay.
-        secrets: input.directory_secrets.into_iter().chain(secrets).collect(),
-        mesh: input.mesh,
-        ..Snapshot::default()
+    let destination_rules = destination_rules::merge(destination_rules, &input.mesh, &mut diags);
+    // A document beats a directory only in its own namespace, so both stay.
+    let secrets = input.directory_secrets.into_iter().chain(secrets);
+    let routing = Routing {
+        services: Arc::new(Services::new(services)),
+        virtual_services: shared(delegates::merge(virtual_services, &mut diags)),
+        destination_rules: Arc::new(destination_rules),
+        gateways: shared(sorted(gateways, |g| &g.origin)),
+        sidecars: shared(sorted(sidecars, |s| &s.origin)),
+        secrets: Arc::new(Secrets::new(secrets.map(|(key, secret)| (key, Arc::new(secret))))),
+        mesh: Arc::new(input.mesh),
     };
-    snapshot.proxy_label_keys = labels::asked_of_proxies(&snapshot);
-    let snapshot = snapshot.indexed();
+    let snapshot = Snapshot {
+        routing: Arc::new(routing),
+        endpoints: Arc::new(Endpoints::new(endpoints, Arc::new(workloads))),
+    };
     references::check(&snapshot, &mut diags);
-    root_namespace(&snapshot, &mut diags);
+    root_namespace(&snapshot.routing, &mut diags);
     (snapshot, diags.into_sorted())
+}
+
+fn shared<T>(list: Vec<T>) -> Arc<[Arc<T>]> {
+    list.into_iter().map(Arc::new).collect()
 }
 
 fn sorted<T>(mut list: Vec<T>, origin: impl Fn(&T) -> &Origin) -> Vec<T> {
@@ -77,9 +85,9 @@ fn sorted<T>(mut list: Vec<T>, origin: impl Fn(&T) -> &Origin) -> Vec<T> {
 
 /// Selectors of Sidecars in the root namespace reach only workloads of that namespace, which
 /// surprises people who mean the whole mesh.
-fn root_namespace(snapshot: &Snapshot, diags: &mut Diagnostics) {
-    let root = &snapshot.mesh.root_namespace;
-    let with_selector = snapshot
+fn root_namespace(routing: &Routing, diags: &mut Diagnostics) {
+    let root = &routing.mesh.root_namespace;
+    let with_selector = routing
         .sidecars
         .iter()
         .filter(|s| s.origin.name.namespace == *root && s.selector.is_some());

@@ -3,9 +3,9 @@
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::model::{
-    CaSource, CertificateSource, Destination, DestinationRule, EgressNamespace, Gateway,
-    GatewayRef, Hostname, HttpAction, Labels, Namespace, ObjectName, Origin, Resolution, Sidecar,
-    Snapshot, VirtualService, Visibility,
+    CaSource, CertificateSource, Destination, DestinationRule, EgressNamespace, Endpoints, Gateway,
+    GatewayRef, Hostname, HttpAction, Labels, Namespace, ObjectName, Origin, Resolution, Routing,
+    Sidecar, Snapshot, VirtualService, Visibility,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,24 +14,26 @@ const SUGGESTIONS: usize = 20;
 
 /// Checks everything that documents say about each other.
 pub fn check(snapshot: &Snapshot, diags: &mut Diagnostics) {
+    let routing = &*snapshot.routing;
     let mut check = Check {
-        snapshot,
+        routing,
+        endpoints: &snapshot.endpoints,
         diags,
-        gateways: snapshot.gateways.iter().map(|g| (g.origin.name.clone(), g)).collect(),
-        subsets: Subsets::new(snapshot),
-        mesh_hosts: mesh_hosts(snapshot),
+        gateways: routing.gateways.iter().map(|g| (g.origin.name.clone(), &**g)).collect(),
+        subsets: Subsets::new(routing),
+        mesh_hosts: mesh_hosts(routing),
         suggestions: SUGGESTIONS,
     };
-    for rule in &snapshot.virtual_services {
+    for rule in routing.virtual_services.iter() {
         check.virtual_service(rule);
     }
-    for rule in snapshot.destination_rules.iter() {
+    for rule in routing.destination_rules.iter() {
         check.destination_rule(rule);
     }
-    for gateway in &snapshot.gateways {
+    for gateway in routing.gateways.iter() {
         check.gateway(gateway);
     }
-    for sidecar in &snapshot.sidecars {
+    for sidecar in routing.sidecars.iter() {
         check.sidecar(sidecar);
     }
     check.overlapping_hosts();
@@ -44,9 +46,9 @@ struct Subsets<'a> {
 }
 
 impl<'a> Subsets<'a> {
-    fn new(snapshot: &'a Snapshot) -> Subsets<'a> {
+    fn new(routing: &'a Routing) -> Subsets<'a> {
         let mut all: BTreeMap<&Hostname, HashSet<&str>> = BTreeMap::new();
-        for rule in snapshot.destination_rules.iter() {
+        for rule in routing.destination_rules.iter() {
             all.entry(&rule.host).or_default().extend(rule.subsets.iter().map(|s| &*s.name));
         }
         let (wildcards, exact): (Vec<_>, Vec<_>) =
@@ -70,7 +72,8 @@ impl<'a> Subsets<'a> {
 }
 
 struct Check<'a> {
-    snapshot: &'a Snapshot,
+    routing: &'a Routing,
+    endpoints: &'a Endpoints,
     diags: &'a mut Diagnostics,
     gateways: HashMap<ObjectName, &'a Gateway>,
     subsets: Subsets<'a>,
@@ -122,7 +125,7 @@ impl<'a> Check<'a> {
     }
 
     fn destination(&mut self, origin: &Origin, to: &Destination) {
-        let known: Vec<_> = self.snapshot.services_of_host(&to.host).collect();
+        let known: Vec<_> = self.routing.services.of_host(&to.host).map(|(_, s)| s).collect();
         if known.is_empty() {
             let mut finding = origin.diagnostic_at(
                 &to.span,
@@ -182,7 +185,7 @@ impl<'a> Check<'a> {
     /// reached by its name: that is worth more than a likely spelling.
     fn help_for_host(&mut self, host: &str) -> Option<String> {
         let short = host.split_once('.').map_or(host, |(first, _)| first);
-        if short != host && self.snapshot.services_of_host(short).next().is_some() {
+        if short != host && self.routing.services.of_host(short).next().is_some() {
             return Some(format!(
                 "a name without a dot is completed to '{host}', which is not the service '{short}'; \
                  give the service a host with a dot"
@@ -195,10 +198,10 @@ impl<'a> Check<'a> {
         self.suggestions = self.suggestions.checked_sub(1)?;
         let near = |candidate: &Hostname| strsim::jaro_winkler(host, candidate);
         let best = self
-            .snapshot
+            .routing
             .services
             .iter()
-            .map(|s| (&s.hostname, near(&s.hostname)))
+            .map(|(_, s)| (&s.hostname, near(&s.hostname)))
             .filter(|(_, likeness)| *likeness > 0.85)
             .max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
         Some(best.0.clone())
@@ -206,10 +209,10 @@ impl<'a> Check<'a> {
 
     fn destination_rule(&mut self, rule: &DestinationRule) {
         let services: Vec<_> = if rule.host.is_wildcard() {
-            let covered = |s: &&crate::model::Service| s.hostname.is_subset_of(&rule.host);
-            self.snapshot.services.iter().filter(covered).collect()
+            let all = self.routing.services.iter();
+            all.filter(|(_, s)| s.hostname.is_subset_of(&rule.host)).collect()
         } else {
-            self.snapshot.services_of_host(&rule.host).collect()
+            self.routing.services.of_host(&rule.host).collect()
         };
         if services.is_empty() {
             let mut finding = rule.origin.diagnostic_at(
@@ -226,16 +229,16 @@ impl<'a> Check<'a> {
             return;
         }
         // A wildcard rule says something about many services; a subset may be for any of them.
-        let known = services.iter().all(|s| {
+        let known = services.iter().all(|(id, s)| {
             !matches!(s.resolution, Resolution::None | Resolution::DynamicDns)
-                && !s.endpoints.is_empty()
+                && !self.endpoints.of(*id).is_empty()
         });
         if !known {
             return;
         }
         for subset in rule.subsets.iter().filter(|s| !s.labels.is_empty()) {
-            let endpoints = services.iter().flat_map(|s| &s.endpoints);
-            if !endpoints.clone().any(|e| e.labels.selected_by(&subset.labels)) {
+            let mut endpoints = services.iter().flat_map(|(id, _)| self.endpoints.of(*id).iter());
+            if !endpoints.any(|e| e.labels.selected_by(&subset.labels)) {
                 let finding = rule.origin.diagnostic_at(
                     &subset.span,
                     Code::SubsetWithoutEndpoints,
@@ -260,10 +263,8 @@ impl<'a> Check<'a> {
                     EgressNamespace::Own => *namespace == sidecar.origin.name.namespace,
                     EgressNamespace::Named(name) => namespace == name,
                 };
-                let service = self
-                    .snapshot
-                    .services_of_host(&import.host)
-                    .any(|s| in_namespace(&s.namespace));
+                let mut of_host = self.routing.services.of_host(&import.host);
+                let service = of_host.any(|(_, s)| in_namespace(&s.namespace));
                 let claimed = || {
                     self.mesh_hosts.get(&import.host).is_some_and(|rules| {
                         rules.iter().any(|r| in_namespace(&r.origin.name.namespace))
@@ -301,7 +302,7 @@ impl<'a> Check<'a> {
                 }
             }
             if let CaSource::Credential(name) = &tls.ca
-                && self.snapshot.ca_secret(&gateway.origin.name.namespace, name).is_none()
+                && self.routing.secrets.ca(&gateway.origin.name.namespace, name).is_none()
             {
                 self.diags.push(missing_ca(&gateway.origin, &tls.span, name));
             }
@@ -311,8 +312,9 @@ impl<'a> Check<'a> {
     fn credential(&mut self, origin: &Origin, span: &Span, name: &str) {
         let namespace = &origin.name.namespace;
         let usable = self
-            .snapshot
-            .secret(namespace, name)
+            .routing
+            .secrets
+            .get(namespace, name)
             .is_some_and(|s| s.certificate_chain.is_some() && s.private_key.is_some());
         if !usable {
             self.diags.push(
@@ -355,10 +357,9 @@ impl<'a> Check<'a> {
 }
 
 /// VirtualServices of the mesh by host, in precedence order.
-fn mesh_hosts(snapshot: &Snapshot) -> HashMap<&Hostname, Vec<&VirtualService>> {
+fn mesh_hosts(routing: &Routing) -> HashMap<&Hostname, Vec<&VirtualService>> {
     let mut hosts: HashMap<&Hostname, Vec<&VirtualService>> = HashMap::new();
-    for rule in snapshot.virtual_services.iter().filter(|v| v.gateways.contains(&GatewayRef::Mesh))
-    {
+    for rule in routing.virtual_services.iter().filter(|v| v.gateways.contains(&GatewayRef::Mesh)) {
         for host in &rule.hosts {
             hosts.entry(host).or_default().push(rule);
         }

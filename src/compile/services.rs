@@ -3,8 +3,8 @@
 use crate::diag::{Code, Diagnostics};
 use crate::kinds::{EndpointSpec, ServiceEntryDraft};
 use crate::model::{
-    Endpoint, EndpointAddress, Health, Hostname, Labels, Locality, MeshSettings, Namespace,
-    ObjectName, Origin, Resolution, Service, ServicePort, Workload,
+    Endpoint, EndpointAddress, Health, Hostname, Labels, Locality, MeshSettings, Namespace, Origin,
+    Resolution, Service, ServicePort, Workload, Workloads,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,44 +16,40 @@ use std::sync::Arc;
 /// endpoint index by namespace and host).
 pub fn build(
     mut entries: Vec<ServiceEntryDraft>,
-    workloads: &BTreeMap<ObjectName, Workload>,
+    workloads: &Workloads,
     mesh: &MeshSettings,
     diags: &mut Diagnostics,
-) -> Vec<Service> {
+) -> (Vec<Arc<Service>>, Vec<Arc<[Endpoint]>>) {
     entries.sort_by(|a, b| Origin::precedence(&a.origin, &b.origin));
     let selection = Selection::new(workloads);
-    let mut services: Vec<Service> = Vec::new();
+    let mut services: Vec<(Service, Vec<Endpoint>)> = Vec::new();
     let mut known: HashMap<(Namespace, Hostname), usize> = HashMap::new();
     for entry in &entries {
         let members = members(entry, &selection);
         let mut own_hosts = HashSet::new();
         for host in entry.hosts.iter().filter(|host| own_hosts.insert(*host)) {
             let key = (entry.origin.name.namespace.clone(), host.clone());
-            let service = match known.get(&key) {
+            let own = endpoints(entry, host, &members);
+            match known.get(&key) {
                 Some(&position) => {
-                    let service = &mut services[position];
+                    let (service, pool) = &mut services[position];
                     unite(service, entry, host, diags);
-                    service
+                    pool.extend(own);
                 }
                 None => {
                     known.insert(key, services.len());
-                    services.push(service(entry, host));
-                    services.last_mut().expect("a service was just pushed")
+                    services.push((service(entry, host), own));
                 }
-            };
-            service.endpoints.extend(endpoints(entry, host, &members));
+            }
         }
     }
-    for service in &mut services {
-        finish(service, mesh);
-    }
-    services.sort_by(|a, b| {
+    services.sort_by(|(a, _), (b, _)| {
         let created = a.origin.created.cmp(&b.origin.created);
         created
             .then_with(|| a.hostname.cmp(&b.hostname))
             .then_with(|| a.namespace.cmp(&b.namespace))
     });
-    services
+    services.into_iter().map(|(service, pool)| finish(service, pool, mesh)).unzip()
 }
 
 fn service(entry: &ServiceEntryDraft, host: &Hostname) -> Service {
@@ -68,7 +64,7 @@ fn service(entry: &ServiceEntryDraft, host: &Hostname) -> Service {
         location: entry.location,
         visibility: entry.visibility.clone(),
         subject_alt_names: entry.subject_alt_names.clone(),
-        endpoints: Vec::new(),
+        endpoints: Arc::default(),
     }
 }
 
@@ -244,9 +240,13 @@ fn endpoint(entry: &ServiceEntryDraft, member: &Member<'_>, port: &ServicePort) 
 }
 
 /// What can only be said once all documents of a host are in.
-fn finish(service: &mut Service, mesh: &MeshSettings) {
+fn finish(
+    mut service: Service,
+    mut endpoints: Vec<Endpoint>,
+    mesh: &MeshSettings,
+) -> (Arc<Service>, Arc<[Endpoint]>) {
     let mut seen = HashSet::new();
-    service.endpoints.retain(|e| {
+    endpoints.retain(|e| {
         seen.insert((
             e.address.clone(),
             e.target_port,
@@ -258,17 +258,25 @@ fn finish(service: &mut Service, mesh: &MeshSettings) {
     if service.resolution == Resolution::DnsRoundRobin {
         // One name a port: the oldest document's first endpoint (Istio).
         let mut ports = HashSet::new();
-        service.endpoints.retain(|e| ports.insert(e.port_number));
+        endpoints.retain(|e| ports.insert(e.port_number));
     }
     let mut names: BTreeSet<String> =
         std::mem::take(&mut service.subject_alt_names).into_iter().collect();
-    for endpoint in service.endpoints.iter().filter(|e| !e.service_account.is_empty()) {
+    for endpoint in endpoints.iter().filter(|e| !e.service_account.is_empty()) {
         let domains = std::iter::once(&mesh.trust_domain).chain(&mesh.trust_domain_aliases);
         names.extend(domains.map(|domain| {
             format!("spiffe://{domain}/ns/{}/sa/{}", endpoint.namespace, endpoint.service_account)
         }));
     }
     service.subject_alt_names = names.into_iter().collect();
+    let endpoints: Arc<[Endpoint]> = endpoints.into();
+    service.endpoints = match service.resolution {
+        Resolution::Static => Arc::default(),
+        Resolution::None | Resolution::Dns | Resolution::DnsRoundRobin | Resolution::DynamicDns => {
+            endpoints.clone()
+        }
+    };
+    (Arc::new(service), endpoints)
 }
 
 /// WorkloadEntries by namespace and label, so that a selector looks only at candidates.
@@ -278,12 +286,13 @@ struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    fn new(workloads: &'a BTreeMap<ObjectName, Workload>) -> Selection<'a> {
+    fn new(workloads: &'a Workloads) -> Selection<'a> {
         let mut selection = Selection { by_namespace: HashMap::new(), by_label: HashMap::new() };
-        for (name, workload) in workloads {
-            selection.by_namespace.entry(&name.namespace).or_default().push(workload);
+        for workload in workloads.iter() {
+            let namespace = &workload.name().namespace;
+            selection.by_namespace.entry(namespace).or_default().push(workload);
             for (key, value) in &workload.labels.0 {
-                let label = (&name.namespace, key.as_str(), value.as_str());
+                let label = (namespace, key.as_str(), value.as_str());
                 selection.by_label.entry(label).or_default().push(workload);
             }
         }

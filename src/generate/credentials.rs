@@ -7,7 +7,7 @@
 
 use super::names;
 use crate::diag::Code;
-use crate::model::{Namespace, PrivateBytes, Secret, Snapshot};
+use crate::model::{Namespace, PrivateBytes, Secret, Secrets};
 use crate::xds::pb;
 use std::fmt;
 use std::sync::Arc;
@@ -77,12 +77,12 @@ impl fmt::Display for CredentialFault {
 ///
 /// When there is no such secret or it lacks one of the two.
 pub fn certificate<'a>(
-    snapshot: &'a Snapshot,
+    secrets: &'a Secrets,
     proxy: &Namespace,
     owner: &Namespace,
     name: &str,
 ) -> Result<SecretUse<'a>, CredentialFault> {
-    let secret = snapshot.secret(owner, name).ok_or(CredentialFault::Missing)?;
+    let secret = secrets.get(owner, name).ok_or(CredentialFault::Missing)?;
     let (Some(chain), Some(key)) = (&secret.certificate_chain, &secret.private_key) else {
         return Err(CredentialFault::NoCertificate);
     };
@@ -97,12 +97,12 @@ pub fn certificate<'a>(
 ///
 /// When there is neither, or no certificate authority in it.
 pub fn validation<'a>(
-    snapshot: &'a Snapshot,
+    secrets: &'a Secrets,
     proxy: &Namespace,
     owner: &Namespace,
     name: &str,
 ) -> Result<SecretUse<'a>, CredentialFault> {
-    let of = |name: &str| snapshot.secret(owner, name);
+    let of = |name: &str| secrets.get(owner, name).map(|secret| &**secret);
     let has_ca = |secret: &&Secret| secret.ca.is_some();
     let separate = of(&format!("{name}-cacert"));
     let found = separate.filter(has_ca).or(of(name).filter(has_ca));
@@ -166,13 +166,9 @@ mod tests {
     use super::*;
     use crate::model::SecretKey;
 
-    fn snapshot(secrets: &[(&str, Secret)]) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        for (name, secret) in secrets {
-            let key = SecretKey { namespace: Some("default".into()), name: Arc::from(*name) };
-            snapshot.secrets.insert(key, secret.clone());
-        }
-        snapshot
+    fn secrets(secrets: &[(&str, Secret)]) -> Secrets {
+        let key = |name: &str| SecretKey { namespace: Some("default".into()), name: name.into() };
+        Secrets::new(secrets.iter().map(|(name, secret)| (key(name), Arc::new(secret.clone()))))
     }
 
     fn secret(certificate: Option<&str>, ca: Option<&str>) -> Secret {
@@ -186,9 +182,9 @@ mod tests {
         }
     }
 
-    fn ca_of(snapshot: &Snapshot, name: &str) -> Result<String, CredentialFault> {
+    fn ca_of(secrets: &Secrets, name: &str) -> Result<String, CredentialFault> {
         let own = Namespace::from("default");
-        validation(snapshot, &own, &own, name).map(|found| match found.material {
+        validation(secrets, &own, &own, name).map(|found| match found.material {
             Material::Validation { ca, .. } => String::from_utf8_lossy(ca).into_owned(),
             Material::Certificate { .. } => panic!("a validation context was asked for"),
         })
@@ -196,30 +192,30 @@ mod tests {
 
     #[test]
     fn a_separate_ca_secret_wins_over_the_ca_of_the_secret_itself() {
-        let both = snapshot(&[
+        let both = secrets(&[
             ("x", secret(Some("chain"), Some("own"))),
             ("x-cacert", secret(None, Some("separate"))),
         ]);
         assert_eq!(ca_of(&both, "x"), Ok("separate".to_owned()));
-        let one = snapshot(&[("x", secret(Some("chain"), Some("own")))]);
+        let one = secrets(&[("x", secret(Some("chain"), Some("own")))]);
         assert_eq!(ca_of(&one, "x"), Ok("own".to_owned()));
     }
 
     #[test]
     fn faults_say_what_is_missing() {
-        let snapshot = snapshot(&[("x", secret(Some("chain"), None)), ("y", secret(None, None))]);
+        let stored = secrets(&[("x", secret(Some("chain"), None)), ("y", secret(None, None))]);
         let own = Namespace::from("default");
-        assert_eq!(ca_of(&snapshot, "x"), Err(CredentialFault::NoCa));
-        assert_eq!(ca_of(&snapshot, "z"), Err(CredentialFault::Missing));
-        let fault = certificate(&snapshot, &own, &own, "y").expect_err("it has no key");
+        assert_eq!(ca_of(&stored, "x"), Err(CredentialFault::NoCa));
+        assert_eq!(ca_of(&stored, "z"), Err(CredentialFault::Missing));
+        let fault = certificate(&stored, &own, &own, "y").expect_err("it has no key");
         assert_eq!(fault, CredentialFault::NoCertificate);
     }
 
     #[test]
     fn the_resource_has_the_name_of_the_reference() {
-        let snapshot = snapshot(&[("x", secret(Some("chain"), None))]);
+        let stored = secrets(&[("x", secret(Some("chain"), None))]);
         let own = Namespace::from("default");
-        let used = certificate(&snapshot, &"edge".into(), &own, "x").expect("it is there");
+        let used = certificate(&stored, &"edge".into(), &own, "x").expect("it is there");
         assert_eq!(used.reference().name, "kubernetes-gateway://default/x");
         assert_eq!(used.resource().name, used.reference().name);
         assert_eq!(used.reference().sds_config.expect("by ADS").initial_fetch_timeout, None);

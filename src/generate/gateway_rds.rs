@@ -8,15 +8,17 @@
 use super::gateway::{self, GatewayServer};
 use super::host_index::HostIndex;
 use super::route::{self, HostPort, Place, Registry, Scheme};
-use super::{Output, Scope, listener, names};
+use super::{Output, Plan, Scope, listener, names};
 use crate::diag::Diagnostic;
 use crate::model::{GatewayRef, Hostname, ObjectName, ServerHost, VirtualService};
 use crate::xds::pb::route as proto;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Emits the route configurations of a router.
-pub fn generate(scope: &Scope<'_>, output: &mut Output) {
+pub fn generate(plan: &Plan<'_>, output: &mut Output) {
+    let scope = &plan.scope;
     let mut generator = GatewayRoutes { scope, rules: HashMap::new() };
     let named = listener::gateway_routes(scope);
     let routes = gateway::merge(scope).routes.into_iter();
@@ -101,7 +103,8 @@ impl<'a> GatewayRoutes<'_, 'a> {
 }
 
 impl<'a> BoundRules<'a> {
-    fn new(list: Vec<&'a VirtualService>) -> BoundRules<'a> {
+    fn new(list: Vec<&'a Arc<VirtualService>>) -> BoundRules<'a> {
+        let list: Vec<&VirtualService> = list.into_iter().map(|rules| &**rules).collect();
         let hosts = HostIndex::new(
             list.iter().enumerate().flat_map(|(i, rules)| rules.hosts.iter().map(move |h| (i, h))),
         );

@@ -1,43 +1,24 @@
 //! Listeners, and the secrets that they name.
 
-use super::{Output, Scope, listener};
+use super::{Output, Plan, Scope, listener};
 use crate::diag::{Code, Diagnostic};
-use crate::proxy::{Proxy, Role};
-use crate::xds::pb;
+use crate::proxy::Role;
 
 /// The listeners that proxies with one view share: a router's all, a sidecar's outbound ones.
-pub(super) fn shared(scope: &Scope<'_>, output: &mut Output) {
-    let (listeners, findings) = match scope.view.role {
+pub(super) fn listeners(plan: &Plan<'_>, output: &mut Output) {
+    let scope = &plan.scope;
+    let (listeners, findings) = match scope.view.role() {
         Role::Router => {
             if scope.gateways().next().is_none() {
                 output.report(nothing_selected(scope));
             }
             listener::gateway_listeners(scope)
         }
-        Role::Sidecar => listener::outbound_listeners(scope),
-    };
-    emit(listeners, findings, output);
-}
-
-/// The inbound listeners of a sidecar.
-pub(super) fn inbound(scope: &Scope<'_>, proxy: &Proxy, output: &mut Output) {
-    match scope.view.role {
-        Role::Router => {}
         Role::Sidecar => {
-            let (listeners, findings) = listener::inbound_listeners(scope, proxy);
-            emit(listeners, findings, output);
+            let listeners = listener::outbound_listeners(scope, &plan.outbound);
+            (listeners, plan.outbound.findings.clone())
         }
-    }
-}
-
-/// The secrets that a router's listeners name.
-pub(super) fn secrets(scope: &Scope<'_>, output: &mut Output) {
-    for secret in listener::gateway_secrets(scope) {
-        output.emit(&secret.name, &secret);
-    }
-}
-
-fn emit(listeners: Vec<pb::listener::Listener>, findings: Vec<Diagnostic>, output: &mut Output) {
+    };
     for listener in &listeners {
         output.emit(&listener.name, listener);
     }
@@ -46,8 +27,15 @@ fn emit(listeners: Vec<pb::listener::Listener>, findings: Vec<Diagnostic>, outpu
     }
 }
 
+/// The secrets that a router's listeners name.
+pub(super) fn secrets(plan: &Plan<'_>, output: &mut Output) {
+    for secret in listener::gateway_secrets(&plan.scope) {
+        output.emit(&secret.name, &secret);
+    }
+}
+
 fn nothing_selected(scope: &Scope<'_>) -> Diagnostic {
-    let (message, help) = match scope.snapshot.gateways.is_empty() {
+    let (message, help) = match scope.world.routing.gateways.is_empty() {
         true => (
             "there is no Gateway, so this proxy gets no listeners",
             "write a Gateway, or set the node's metadata TYPE to `sidecar`",

@@ -1,43 +1,56 @@
 //! Snapshot x Proxy -> resources. Pure, total, deterministic.
 //!
-//! [`GENERATORS`] is the one ordered table; its order is the push order. A *shared* generator reads
-//! only the [`View`] of a proxy, so proxies with equal views share its encoded resources; an *own*
-//! generator also reads the proxy's addresses.
+//! What a proxy gets is put together from parts that are each made once for everybody who would
+//! get the same ([`Engine`] says which, and what each may read). [`GENERATORS`] is the one ordered
+//! table of the types; its order is the push order.
 
-mod cds;
 mod cluster;
 mod credentials;
-mod eds;
+mod engine;
 pub mod filters;
 mod gateway;
 mod gateway_rds;
 mod host_index;
+mod imports;
 mod lds;
 mod listener;
 mod matching;
+mod memo;
 mod names;
 mod outbound;
 mod output;
+mod own;
+pub mod plan;
 mod rds;
 mod route;
 mod scope;
-mod sds;
+mod service;
 mod targets;
 #[cfg(test)]
 mod test_support;
 mod view;
 
 pub use cluster::{Policy, tcp_idle_timeout, tunnel};
+pub use engine::Engine;
 pub use names::{Direction, parse_cluster};
 pub use output::Output;
-pub use scope::{EgressScope, Scope, ScopedService};
-pub use view::View;
+pub use scope::{EgressScope, Scope, ScopedService, World};
+pub use view::{View, Viewer};
 
 use crate::diag::Diagnostic;
 use crate::model::Snapshot;
-use crate::proxy::{Proxy, Role};
+use crate::proxy::Proxy;
 use crate::xds::{ResourceSet, TypeUrl};
+use outbound::OutboundPlan;
 use std::sync::Arc;
+
+/// What was decided about a view, once for all types.
+pub struct Plan<'a> {
+    /// What is seen, and who looks.
+    pub scope: Scope<'a>,
+    /// The outbound listeners of a sidecar and the route configurations that they name.
+    outbound: OutboundPlan<'a>,
+}
 
 /// One row of the table.
 pub struct Generator {
@@ -46,32 +59,25 @@ pub struct Generator {
     /// The type of its resources.
     pub type_url: TypeUrl,
     /// How.
-    pub part: Part,
+    pub generate: fn(&Plan<'_>, &mut Output),
 }
 
-/// What a generator may read.
-pub enum Part {
-    /// The view only.
-    Shared(fn(&Scope<'_>, &mut Output)),
-    /// The proxy's addresses too.
-    Own(fn(&Scope<'_>, &Proxy, &mut Output)),
-}
-
-/// Every generator, in push order.
+/// What is made of a plan, in push order. Clusters of services and their endpoints are made
+/// service by service ([`service`]), inbound parts workload by workload ([`own`]).
 pub const GENERATORS: &[Generator] = &[
-    row("clusters", TypeUrl::Cluster, Part::Shared(cds::outbound)),
-    row("inbound clusters", TypeUrl::Cluster, Part::Own(cds::inbound)),
-    row("endpoints", TypeUrl::Endpoint, Part::Shared(eds::assignments)),
-    row("listeners", TypeUrl::Listener, Part::Shared(lds::shared)),
-    row("inbound listeners", TypeUrl::Listener, Part::Own(lds::inbound)),
-    row("gateway routes", TypeUrl::Route, Part::Shared(gateway_rds::generate)),
-    row("sidecar routes", TypeUrl::Route, Part::Shared(rds::generate)),
-    row("cluster secrets", TypeUrl::Secret, Part::Shared(sds::secrets)),
-    row("listener secrets", TypeUrl::Secret, Part::Shared(lds::secrets)),
+    row("clusters", TypeUrl::Cluster, cluster::every_proxy_has),
+    row("listeners", TypeUrl::Listener, lds::listeners),
+    row("gateway routes", TypeUrl::Route, gateway_rds::generate),
+    row("sidecar routes", TypeUrl::Route, rds::generate),
+    row("listener secrets", TypeUrl::Secret, lds::secrets),
 ];
 
-const fn row(name: &'static str, type_url: TypeUrl, part: Part) -> Generator {
-    Generator { name, type_url, part }
+const fn row(
+    name: &'static str,
+    type_url: TypeUrl,
+    generate: fn(&Plan<'_>, &mut Output),
+) -> Generator {
+    Generator { name, type_url, generate }
 }
 
 /// What generators made, and what is to be said about it.
@@ -83,43 +89,13 @@ pub struct Generated {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The resources that depend on the view only.
-pub fn shared(snapshot: &Snapshot, view: &View) -> Generated {
-    let scope = Scope::new(snapshot, view);
-    let mut output = Output::default();
-    for generator in GENERATORS {
-        match generator.part {
-            Part::Shared(generate) => generate(&scope, output.of(generator.type_url)),
-            Part::Own(_) => {}
-        }
-    }
-    output.finish()
-}
-
-/// The shared resources and the proxy's own. Only the types that the own part touches are copied.
-pub fn with_own(shared: &Generated, snapshot: &Snapshot, view: &View, proxy: &Proxy) -> Generated {
-    let scope = Scope::new(snapshot, view);
-    let mut output = Output::onto(shared);
-    for generator in GENERATORS {
-        match generator.part {
-            Part::Shared(_) => {}
-            Part::Own(generate) => generate(&scope, proxy, output.of(generator.type_url)),
-        }
-    }
-    output.finish()
-}
-
-/// Whether proxies of this view have resources of their own, beside the shared ones.
-pub fn has_own(view: &View) -> bool {
-    match view.role {
-        Role::Router => false,
-        Role::Sidecar => true,
+impl<'a> Plan<'a> {
+    fn new(scope: Scope<'a>) -> Plan<'a> {
+        Plan { outbound: outbound::plan(&scope), scope }
     }
 }
 
 /// Everything that one proxy should have.
 pub fn all(snapshot: &Snapshot, proxy: &Proxy) -> Generated {
-    let view = View::of(snapshot, proxy);
-    let shared = shared(snapshot, &view);
-    if has_own(&view) { with_own(&shared, snapshot, &view, proxy) } else { shared }
+    (*Engine::default().generate(snapshot, proxy)).clone()
 }

@@ -1,33 +1,26 @@
-//! Where generators put what they make.
+//! Where generators put what they make: the last step before bytes. Whatever leaves has passed
+//! here, was checked and encoded once.
 
-use super::Generated;
-use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::diag::{Code, Diagnostic};
 use crate::xds::pb::{Message, Name};
-use crate::xds::{ResourceSet, TypeUrl, canonical, constraints};
+use crate::xds::{Resource, ResourceSet, TypeUrl, canonical, constraints};
 
 /// Collects resources and findings; encodes each resource once.
 #[derive(Debug)]
 pub struct Output {
     type_url: TypeUrl,
-    set: ResourceSet,
-    diags: Diagnostics,
+    resources: Vec<(TypeUrl, Resource)>,
+    findings: Vec<Diagnostic>,
 }
 
 impl Default for Output {
     fn default() -> Output {
-        Output { type_url: TypeUrl::Cluster, set: ResourceSet::new(), diags: Diagnostics::new() }
+        Output { type_url: TypeUrl::Cluster, resources: Vec::new(), findings: Vec::new() }
     }
 }
 
 impl Output {
-    /// An output that begins with what is there already.
-    pub(super) fn onto(start: &Generated) -> Output {
-        let mut output = Output { set: (*start.set).clone(), ..Output::default() };
-        output.diags.extend(start.diagnostics.iter().cloned());
-        output
-    }
-
-    /// The same output, for the next generator.
+    /// The same output, for resources of this type.
     pub(super) fn of(&mut self, type_url: TypeUrl) -> &mut Output {
         self.type_url = type_url;
         self
@@ -41,7 +34,7 @@ impl Output {
         let resource = canonical::resource(name, message);
         let violations = constraints::check_resource(self.type_url, &resource);
         if violations.is_empty() {
-            self.set.insert(self.type_url, resource);
+            self.resources.push((self.type_url, resource));
             return;
         }
         let reasons: Vec<String> = violations.iter().map(ToString::to_string).collect();
@@ -55,12 +48,28 @@ impl Output {
         ));
     }
 
-    /// Adds a finding.
-    pub fn report(&mut self, diagnostic: Diagnostic) {
-        self.diags.push(diagnostic);
+    /// Adds what was made before.
+    pub(super) fn add(&mut self, resources: &[(TypeUrl, Resource)], findings: &[Diagnostic]) {
+        self.resources.extend(resources.iter().cloned());
+        self.findings.extend(findings.iter().cloned());
     }
 
-    pub(super) fn finish(self) -> Generated {
-        Generated { set: self.set.into(), diagnostics: self.diags.into_sorted() }
+    /// Adds a finding.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.findings.push(diagnostic);
+    }
+
+    /// What was collected.
+    pub(super) fn into_parts(self) -> (Vec<(TypeUrl, Resource)>, Vec<Diagnostic>) {
+        (self.resources, self.findings)
+    }
+
+    /// What was collected, as a set; of several resources with one name the first counts.
+    pub(super) fn into_set(self) -> (ResourceSet, Vec<Diagnostic>) {
+        let mut set = ResourceSet::new();
+        for (type_url, resource) in self.resources {
+            set.insert(type_url, resource);
+        }
+        (set, self.findings)
     }
 }

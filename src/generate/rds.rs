@@ -8,27 +8,29 @@
 mod hosts;
 
 use super::host_index::HostIndex;
-use super::outbound::{self, RouteContent};
+use super::outbound::RouteContent;
 use super::route::{self, HostPort, Place, PortForm, Registry, Scheme};
-use super::{EgressScope, Output, Scope, ScopedService, names};
+use super::{EgressScope, Output, Plan, Scope, ScopedService, names};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{GatewayRef, Hostname, OutboundMode, Protocol, Service, VirtualService};
 use crate::proxy::Interception;
 use crate::xds::pb::route as proto;
 use hosts::VirtualHosts;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// The port on which hosts that are no services are served.
 const HTTP_PORT: u16 = 80;
 
 /// Emits the route configurations of a sidecar. The plan is empty for a router.
-pub fn generate(scope: &Scope<'_>, output: &mut Output) {
+pub fn generate(plan: &Plan<'_>, output: &mut Output) {
+    let scope = &plan.scope;
     let egress: Vec<EgressRoutes> =
-        scope.egress.iter().map(|egress| EgressRoutes::new(scope, egress)).collect();
+        scope.world.egress.iter().map(|egress| EgressRoutes::new(scope, egress)).collect();
     let mut findings = Vec::new();
-    for (name, wanted) in outbound::plan(scope).routes {
+    for (name, wanted) in &plan.outbound.routes {
         let configuration = match wanted.egress.and_then(|position| egress.get(position)) {
-            None => route::empty(&name),
+            None => route::empty(name),
             Some(egress) => {
                 let (host_port, virtual_hosts) = match wanted.content {
                     RouteContent::Port(port) => {
@@ -41,10 +43,10 @@ pub fn generate(scope: &Scope<'_>, output: &mut Output) {
                         (HostPort::Compared, egress.of_everything(&mut findings))
                     }
                 };
-                route::configuration(&name, host_port, virtual_hosts)
+                route::configuration(name, host_port, virtual_hosts)
             }
         };
-        output.emit(&name, &configuration);
+        output.emit(name, &configuration);
     }
     for finding in findings.into_iter().chain(allowed_in_vain(scope)) {
         output.report(finding);
@@ -54,11 +56,11 @@ pub fn generate(scope: &Scope<'_>, output: &mut Output) {
 /// Without interception nothing tells where an unknown host was meant to go. The mesh's default
 /// allows all the same, so only a Sidecar that says so itself is told.
 fn allowed_in_vain(scope: &Scope<'_>) -> Option<Diagnostic> {
-    let sidecar = scope.sidecar?;
+    let sidecar = scope.world.sidecar.as_ref()?;
     let policy = sidecar.outbound_traffic_policy.as_ref()?;
     let in_vain = policy.mode == OutboundMode::AllowAny
         && policy.egress_proxy.is_none()
-        && scope.view.interception == Interception::None;
+        && scope.view.interception() == Interception::None;
     in_vain.then(|| {
         sidecar
             .origin
@@ -75,8 +77,8 @@ fn allowed_in_vain(scope: &Scope<'_>) -> Option<Diagnostic> {
 /// concerns it.
 struct EgressRoutes<'s, 'a> {
     scope: &'s Scope<'a>,
-    services: &'s [ScopedService<'a>],
-    rules: &'s [&'a VirtualService],
+    services: &'s [ScopedService],
+    rules: &'s [Arc<VirtualService>],
     /// Positions of services by port.
     by_port: HashMap<u16, Vec<usize>>,
     /// Positions of VirtualServices by host.
@@ -131,7 +133,7 @@ impl Ports {
 }
 
 impl<'s, 'a> EgressRoutes<'s, 'a> {
-    fn new(scope: &'s Scope<'a>, egress: &'s EgressScope<'a>) -> EgressRoutes<'s, 'a> {
+    fn new(scope: &'s Scope<'a>, egress: &'s EgressScope) -> EgressRoutes<'s, 'a> {
         let mut by_port: HashMap<u16, Vec<usize>> = HashMap::new();
         for (position, scoped) in egress.services.iter().enumerate() {
             for port in scoped.ports() {
@@ -177,7 +179,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
         let place = self.place(Ports::One(port), port);
         let routes = candidates
             .into_iter()
-            .map(|i| route::routes(&place, self.rules[i], &mut |finding| findings.push(finding)))
+            .map(|i| route::routes(&place, &self.rules[i], &mut |finding| findings.push(finding)))
             .find(|routes| !routes.is_empty())
             .unwrap_or_else(|| vec![route::service_route(&place, service, port)]);
         let name = names::virtual_host(&service.hostname.to_lowercase(), port);
@@ -186,7 +188,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
 
     fn virtual_hosts(
         &self,
-        members: &[&ScopedService<'a>],
+        members: &[&ScopedService],
         ports: Ports,
         findings: &mut Vec<Diagnostic>,
     ) -> Vec<proto::VirtualHost> {
@@ -196,7 +198,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
         let mut claimed = vec![false; members.len()];
         let (candidates, by_wildcard) = self.candidates(members, ports);
         for position in candidates {
-            let rules = self.rules[position];
+            let rules = &*self.rules[position];
             let owned = by_wildcard.get(&position).map_or(&[][..], Vec::as_slice);
             let (matched, unknown) = split_hosts(rules, &index, members, owned);
             let mut groups: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
@@ -210,8 +212,8 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
             }
             for (port, group) in groups {
                 let place = self.place(ports, port);
-                let by_accident =
-                    group.is_empty() && unknown.iter().all(|host| self.scope.find(host).is_some());
+                let by_accident = group.is_empty()
+                    && unknown.iter().all(|host| self.scope.world.find(host).is_some());
                 let mut found = Vec::new();
                 let routes = route::routes(&place, rules, &mut |finding| found.push(finding));
                 if by_accident && routes.iter().all(|route| leads_nowhere(self.scope, route)) {
@@ -227,7 +229,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
                 }
                 for &member in &group {
                     claimed[member] = true;
-                    let service = members[member].service;
+                    let service = &*members[member].service;
                     let domains = self.service_domains(service, ports, port);
                     hosts.add(&service.hostname, port, domains, routes.clone());
                 }
@@ -236,21 +238,24 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
         let mut rest: Vec<usize> = (0..members.len()).filter(|&i| !claimed[i]).collect();
         rest.sort_by_key(|&i| &members[i].service.hostname);
         for member in rest {
-            let service = members[member].service;
+            let service = &*members[member].service;
             for port in http_ports(members[member], ports) {
                 let route = route::service_route(&self.place(ports, port), service, port);
                 let domains = self.service_domains(service, ports, port);
                 hosts.add(&service.hostname, port, domains, vec![route]);
             }
         }
-        hosts.finish(route::catch_all(self.scope.outbound_policy, self.scope.view.interception))
+        hosts.finish(route::catch_all(
+            self.scope.world.outbound_policy(),
+            self.scope.view.interception(),
+        ))
     }
 
     /// The VirtualServices that may have a say about these services, in order of precedence, and
     /// the services that each has through a wildcard.
     fn candidates(
         &self,
-        members: &[&ScopedService<'a>],
+        members: &[&ScopedService],
         ports: Ports,
     ) -> (BTreeSet<usize>, HashMap<usize, Vec<usize>>) {
         let mut candidates = BTreeSet::new();
@@ -285,7 +290,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
     }
 
     fn service_domains(&self, service: &Service, ports: Ports, port: u16) -> Vec<route::Domain> {
-        route::of_service(service, &self.scope.view.domain, ports.form(port))
+        route::of_service(service, self.scope.view, ports.form(port))
     }
 
     fn place(&self, ports: Ports, port: u16) -> Place<'_> {
@@ -303,7 +308,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
 }
 
 /// The names that really are services: none of them may be taken as short form of another.
-fn known_names(members: &[&ScopedService<'_>], ports: Ports) -> Vec<route::Domain> {
+fn known_names(members: &[&ScopedService], ports: Ports) -> Vec<route::Domain> {
     let mut known = Vec::new();
     for scoped in members {
         let host = scoped.service.hostname.to_lowercase();
@@ -315,7 +320,7 @@ fn known_names(members: &[&ScopedService<'_>], ports: Ports) -> Vec<route::Domai
 }
 
 /// The ports of a service that a connection manager can serve.
-fn http_ports(scoped: &ScopedService<'_>, ports: Ports) -> Vec<u16> {
+fn http_ports(scoped: &ScopedService, ports: Ports) -> Vec<u16> {
     scoped
         .ports()
         .filter(|p| p.protocol.is_http() || p.protocol == Protocol::Auto)
@@ -331,7 +336,7 @@ fn leads_nowhere(scope: &Scope<'_>, route: &proto::Route) -> bool {
     use proto::route_action::ClusterSpecifier;
     let missing = |cluster: &str| {
         names::parse_cluster(cluster).is_some_and(|(_, port, _, host)| {
-            scope.find(host).is_none_or(|s| s.port(port).is_none())
+            scope.world.find(host).is_none_or(|s| s.port(port).is_none())
         })
     };
     let Some(proto::route::Action::Route(action)) = &route.action else { return false };
@@ -348,7 +353,7 @@ fn leads_nowhere(scope: &Scope<'_>, route: &proto::Route) -> bool {
 fn split_hosts<'r>(
     rules: &'r VirtualService,
     index: &HostIndex,
-    members: &[&ScopedService<'_>],
+    members: &[&ScopedService],
     owned: &[usize],
 ) -> (Vec<usize>, Vec<&'r Hostname>) {
     let mut matched = Vec::new();

@@ -6,10 +6,11 @@
 
 use crate::diag::Span;
 use crate::model::{
-    Address, CaSource, CertificateSource, Destination, DestinationRule, Endpoint, EndpointAddress,
-    Gateway, GatewayRef, Headers, Health, Hostname, HttpAction, HttpMatch, HttpRule, Labels,
-    Locality, Location, Namespace, ObjectName, Origin, PrivateBytes, Protocol, Resolution, Secret,
-    SecretKey, Server, ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Snapshot,
+    Address, CaSource, CertificateSource, Destination, DestinationRule, DestinationRules, Endpoint,
+    EndpointAddress, Endpoints, Gateway, GatewayRef, Headers, Health, Hostname, HttpAction,
+    HttpMatch, HttpRule, Labels, Locality, Location, MeshSettings, Namespace, ObjectName, Origin,
+    PrivateBytes, Protocol, Resolution, Routing, Secret, SecretKey, Secrets, Selector, Server,
+    ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Services, Sidecar, Snapshot,
     StringMatch, Subset, TrafficPolicy, VirtualService, Visibility, WeightedDestination,
 };
 use crate::proxy::{Interception, IpMode, Options, Proxy, Role};
@@ -17,7 +18,107 @@ use crate::xds::pb::{Any, Message};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::View;
+use super::engine::Engine;
+use super::scope::{Common, Scope, World};
+use super::targets::Workload;
+pub use super::view::Parts;
+use super::view::Viewer;
+use super::{Generated, View};
+
+/// What a snapshot is made of, to be changed before it is made.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    pub mesh: MeshSettings,
+    /// Services with their endpoints, whatever their resolution.
+    pub services: Vec<Service>,
+    pub virtual_services: Vec<VirtualService>,
+    pub destination_rules: DestinationRules,
+    pub gateways: Vec<Gateway>,
+    pub sidecars: Vec<Sidecar>,
+    pub secrets: BTreeMap<SecretKey, Secret>,
+}
+
+impl Facts {
+    /// The snapshot.
+    pub fn snapshot(&self) -> Snapshot {
+        fn shared<T: Clone>(list: &[T]) -> Arc<[Arc<T>]> {
+            list.iter().cloned().map(Arc::new).collect()
+        }
+        let endpoints = self.services.iter().map(|s| s.endpoints.clone()).collect();
+        let services = self.services.iter().cloned().map(|mut service| {
+            if service.resolution == Resolution::Static {
+                service.endpoints = Arc::default();
+            }
+            Arc::new(service)
+        });
+        let secrets = self.secrets.iter().map(|(k, s)| (k.clone(), Arc::new(s.clone())));
+        let routing = Routing {
+            mesh: Arc::new(self.mesh.clone()),
+            services: Arc::new(Services::new(services.collect())),
+            virtual_services: shared(&self.virtual_services),
+            destination_rules: Arc::new(self.destination_rules.clone()),
+            gateways: shared(&self.gateways),
+            sidecars: shared(&self.sidecars),
+            secrets: Arc::new(Secrets::new(secrets)),
+        };
+        Snapshot {
+            routing: Arc::new(routing),
+            endpoints: Arc::new(Endpoints::new(endpoints, Arc::default())),
+        }
+    }
+}
+
+/// What proxies of this view share.
+pub fn shared(facts: &Facts, who: &Parts) -> Generated {
+    Engine::default().generate_shared(&facts.snapshot(), &View::from(who.clone()))
+}
+
+/// The workload of a proxy, as it is seen with nothing else in the way.
+pub fn workload(facts: &Facts, proxy: &Proxy) -> (Workload, Arc<View>) {
+    let snapshot = facts.snapshot();
+    let view = Arc::new(View::of(&snapshot, proxy));
+    let viewer = Viewer::new(&view);
+    let world = Common::new(snapshot.routing.clone()).world(&viewer);
+    let scope = Scope { world: &world, view: &viewer };
+    let taken = Arc::new(super::outbound::plan(&scope).addresses(&scope));
+    (Workload::of(&snapshot, &world, proxy, &taken), view)
+}
+
+/// A sidecar of this DNS domain.
+pub fn in_domain(domain: &str) -> Arc<View> {
+    Arc::new(View::from(Parts { domain: domain.into(), ..sidecar() }))
+}
+
+/// Somebody who looks at a world.
+pub struct Eyes {
+    world: World,
+    view: Arc<View>,
+}
+
+impl Eyes {
+    /// This view on these facts.
+    pub fn new(facts: &Facts, who: &Parts) -> Eyes {
+        let view = Arc::new(View::from(who.clone()));
+        let world = Common::new(facts.snapshot().routing).world(&Viewer::new(&view));
+        Eyes { world, view }
+    }
+
+    /// What these eyes make of it.
+    pub fn look<T>(&self, make: impl FnOnce(&Scope<'_>) -> T) -> T {
+        let viewer = self.viewer();
+        make(&self.scope(&viewer))
+    }
+
+    /// A viewer that saw nothing yet.
+    pub fn viewer(&self) -> Viewer<'_> {
+        Viewer::new(&self.view)
+    }
+
+    /// The scope.
+    pub fn scope<'a>(&'a self, viewer: &'a Viewer<'a>) -> Scope<'a> {
+        Scope { world: &self.world, view: viewer }
+    }
+}
 
 /// Unpacks an `Any`.
 pub fn decode<M: Message + Default>(packed: &Any) -> M {
@@ -86,7 +187,7 @@ pub fn http_match() -> HttpMatch {
         without_headers: BTreeMap::new(),
         query_params: BTreeMap::new(),
         port: None,
-        source_labels: Labels::default(),
+        source_labels: Selector::default(),
         source_namespace: None,
         gateways: Vec::new(),
         stat_prefix: String::new(),
@@ -142,18 +243,18 @@ pub fn service(host: &str, ports: &[(u16, Protocol)]) -> Service {
         location: Location::MeshInternal,
         visibility: Visibility::Public,
         subject_alt_names: Vec::new(),
-        endpoints: Vec::new(),
+        endpoints: Arc::default(),
     }
 }
 
 /// A snapshot of these services and rules with the mesh's defaults.
-pub fn snapshot(services: Vec<Service>, rules: Vec<VirtualService>) -> Snapshot {
-    Snapshot { services, virtual_services: rules, ..Snapshot::default() }.indexed()
+pub fn snapshot(services: Vec<Service>, rules: Vec<VirtualService>) -> Facts {
+    Facts { services, virtual_services: rules, ..Facts::default() }
 }
 
 /// A sidecar of namespace `default` with captured traffic.
-pub fn sidecar() -> View {
-    View {
+pub fn sidecar() -> Parts {
+    Parts {
         role: Role::Sidecar,
         namespace: Namespace::from("default"),
         labels: Labels::default(),
@@ -168,8 +269,8 @@ pub fn sidecar() -> View {
 }
 
 /// An edge proxy of namespace `default`.
-pub fn router() -> View {
-    View { role: Role::Router, interception: Interception::None, ..sidecar() }
+pub fn router() -> Parts {
+    Parts { role: Role::Router, interception: Interception::None, ..sidecar() }
 }
 
 /// A place told apart by its line.
@@ -247,10 +348,10 @@ pub fn server_tls(mode: ServerTlsMode) -> ServerTls {
 }
 
 /// A snapshot that the closure fills.
-pub fn snapshot_with(fill: impl FnOnce(&mut Snapshot)) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    fill(&mut snapshot);
-    snapshot.indexed()
+pub fn snapshot_with(fill: impl FnOnce(&mut Facts)) -> Facts {
+    let mut facts = Facts::default();
+    fill(&mut facts);
+    facts
 }
 
 /// The sidecar of [`sidecar`], at this address.

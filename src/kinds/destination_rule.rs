@@ -5,7 +5,7 @@ use super::traffic_policy::{CONFIG_MAP, ClientTls, TlsMode, TrafficPolicy};
 use super::{Draft, Kind, Lower, Unsupported, rules};
 use crate::config::{Field, Findings, Header, RawDocument};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
-use crate::model::{self, Labels, MeshSettings, Namespace, Visibility};
+use crate::model::{self, Labels, MeshSettings, Namespace, Selector, Visibility};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,7 +238,8 @@ impl Lower for Decoded {
     fn lower(&self, header: &Header, mesh: &MeshSettings, draft: &mut Draft) {
         let spec = &self.spec;
         let own = Namespace::from(&*header.namespace);
-        let selector = spec.workload_selector.as_ref().map(|s| Labels(s.match_labels.clone()));
+        let selector =
+            spec.workload_selector.as_ref().map(|s| Selector::from(s.match_labels.clone()));
         // A rule for some workloads is private to its namespace, whatever it says (Istio).
         let visibility = match selector {
             Some(_) => Some(Visibility::Namespaces([own.clone()].into())),

@@ -1,6 +1,6 @@
 //! DestinationRules, and the lookup that decides which one applies.
 
-use super::{Hostname, Labels, Namespace, Origin, TrafficPolicy, Visibility};
+use super::{Hostname, Labels, Namespace, Origin, Selector, TrafficPolicy, Visibility};
 use crate::diag::Span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct DestinationRule {
     /// is private to its namespace).
     pub visibility: Option<Visibility>,
     /// Labels of the proxies it is for; `None` is all.
-    pub selector: Option<Labels>,
+    pub selector: Option<Selector>,
     /// The policy of the whole host.
     pub policy: Option<TrafficPolicy>,
     /// Subsets; names are unique.
@@ -26,6 +26,15 @@ pub struct DestinationRule {
 }
 
 impl DestinationRule {
+    /// Whether some TLS settings of the rule name a credential.
+    pub fn names_credentials(&self) -> bool {
+        let subsets = self.subsets.iter().filter_map(|s| s.policy.as_ref());
+        let policies = self.policy.iter().chain(subsets);
+        let mut tls = policies
+            .flat_map(|p| p.tls.iter().chain(p.ports.iter().filter_map(|port| port.tls.as_ref())));
+        tls.any(|tls| tls.credential_name.is_some())
+    }
+
     /// The subset of this name.
     pub fn subset(&self, name: &str) -> Option<&Subset> {
         self.subsets.iter().find(|s| &*s.name == name)
@@ -113,7 +122,7 @@ impl DestinationRules {
     }
 
     /// The rule that applies to `host` (a service of namespace `service`) for a proxy of namespace
-    /// `client` with these labels. Istio's order: the client's namespace, then the service's, then
+    /// `client` whose labels fit the selectors that `selects` says. Istio's order: the client's namespace, then the service's, then
     /// the root namespace; the first that has a rule for the most specific host decides, without
     /// falling back to a less specific host of that namespace.
     pub fn find(
@@ -121,7 +130,7 @@ impl DestinationRules {
         client: &Namespace,
         service: &Namespace,
         host: &Hostname,
-        labels: &Labels,
+        selects: impl Fn(&Selector) -> bool,
     ) -> Option<&Arc<DestinationRule>> {
         let root = self.root.as_ref();
         if let Some(rules) = self.namespaces.get(client) {
@@ -133,7 +142,7 @@ impl DestinationRules {
                     self.visible(rule, client, Step::Client)
                 }
             };
-            if let Some(rule) = choose(candidates, usable, Some(labels)) {
+            if let Some(rule) = choose(candidates, usable, Some(&selects)) {
                 return Some(rule);
             }
         }
@@ -144,11 +153,32 @@ impl DestinationRules {
                     && !self.is_private(rule)
                     && self.visible(rule, client, Step::Elsewhere)
             };
-            if let Some(rule) = choose(rules.matching(host), usable, None) {
+            if let Some(rule) = choose(rules.matching(host), usable, None::<&fn(&Selector) -> bool>)
+            {
                 return Some(rule);
             }
         }
         None
+    }
+
+    /// The hosts that rules of a namespace are for, wildcards included.
+    pub fn hosts_of(&self, namespace: &Namespace) -> impl Iterator<Item = &Hostname> {
+        self.namespaces.get(namespace).into_iter().flat_map(|rules| {
+            rules.exact.keys().chain(rules.wildcards.iter().map(|(host, _)| host))
+        })
+    }
+
+    /// Whether clients of different namespaces may get different rules of the service's and the
+    /// root namespace for a host: some of them name the namespaces that may see them.
+    pub fn depends_on_client(&self, service: &Namespace, host: &Hostname) -> bool {
+        let restricted = |rule: &Arc<DestinationRule>| {
+            matches!(rule.visibility, Some(Visibility::Namespaces(_)))
+        };
+        [Some(service), self.root.as_ref()]
+            .into_iter()
+            .flatten()
+            .filter_map(|namespace| self.namespaces.get(namespace))
+            .any(|rules| rules.matching(host).iter().any(restricted))
     }
 
     /// Every rule, by namespace and host.
@@ -185,12 +215,10 @@ impl DestinationRules {
 fn choose<'a>(
     rules: &'a [Arc<DestinationRule>],
     usable: impl Fn(&&Arc<DestinationRule>) -> bool,
-    labels: Option<&Labels>,
+    selects: Option<&impl Fn(&Selector) -> bool>,
 ) -> Option<&'a Arc<DestinationRule>> {
-    let selected = labels.and_then(|labels| {
-        rules.iter().filter(&usable).find(|rule| {
-            rule.selector.as_ref().is_some_and(|selector| labels.selected_by(selector))
-        })
+    let selected = selects.and_then(|selects| {
+        rules.iter().filter(&usable).find(|rule| rule.selector.as_ref().is_some_and(selects))
     });
     selected.or_else(|| rules.iter().filter(&usable).rfind(|rule| rule.selector.is_none()))
 }

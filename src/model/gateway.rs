@@ -1,6 +1,6 @@
 //! Gateways: what edge proxies listen on.
 
-use super::{Hostname, Labels, Namespace, Origin, Protocol};
+use super::{Hostname, Namespace, Origin, Protocol, Selector};
 use crate::diag::Span;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub struct Gateway {
     /// The document.
     pub origin: Origin,
     /// Labels that a proxy must have; `None` selects every router.
-    pub selector: Option<Labels>,
+    pub selector: Option<Selector>,
     /// Servers in document order.
     pub servers: Vec<Server>,
 }

@@ -30,7 +30,7 @@ pub use mesh::{
     AccessLog, AccessLogFormat, InboundTrafficPolicy, MeshSettings, OutboundMode,
     OutboundTrafficPolicy, PathNormalization, TlsDefaults,
 };
-pub use names::{Hostname, Labels, Namespace, ObjectName};
+pub use names::{Hostname, Labels, Namespace, ObjectName, Selector};
 pub use origin::Origin;
 pub use policy::{
     ClientTls, ClientTlsMode, ConnectionPool, ConsistentHash, Distribute, Failover, H2Upgrade,
@@ -50,6 +50,6 @@ pub use sidecar::{
     CaptureMode, DefaultEndpoint, EgressListener, EgressNamespace, HostImport, IngressListener,
     ListenerPort, Sidecar,
 };
-pub use snapshot::Snapshot;
+pub use snapshot::{Endpoints, Routing, Secrets, ServiceId, Services, Snapshot, Workloads};
 pub use virtual_service::{GatewayRef, VirtualService};
 pub use visibility::Visibility;

@@ -188,6 +188,51 @@ impl Labels {
     }
 }
 
+/// Labels that a document asks of a proxy. It can only be compared where the look at the proxy's
+/// labels is noted (`generate::Viewer`): proxies that agree in all that was looked at share their
+/// configuration, so a look that nobody notes would give one proxy what another should have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Selector(Labels);
+
+impl Selector {
+    /// The labels that are asked for.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Whether nothing is asked for: every proxy fits.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is asked of one label.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)
+    }
+
+    /// The labels as a proxy would have them that fits and has no others.
+    pub fn as_labels(&self) -> &Labels {
+        &self.0
+    }
+
+    /// Asks for the other's labels too; the other wins where both ask for one key.
+    pub fn extend(&mut self, other: &Selector) {
+        self.0.0.extend(other.0.0.clone());
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Selector {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Selector {
+        Selector(iter.into_iter().collect())
+    }
+}
+
+impl From<BTreeMap<String, String>> for Selector {
+    fn from(labels: BTreeMap<String, String>) -> Selector {
+        Selector(Labels(labels))
+    }
+}
+
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Labels {
         Labels(iter.into_iter().map(|(k, v)| (k.into(), v.into())).collect())

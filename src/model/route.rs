@@ -1,7 +1,7 @@
 //! Routing rules: matches, destinations and what happens on the way.
 
 use super::virtual_service::GatewayRef;
-use super::{Hostname, Labels, Namespace, ObjectName};
+use super::{Hostname, Namespace, ObjectName, Selector};
 use crate::diag::Span;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub struct HttpMatch {
     /// The port that the request arrives on.
     pub port: Option<u16>,
     /// Labels of the calling proxy. Not looked at when `gateways` is set.
-    pub source_labels: Labels,
+    pub source_labels: Selector,
     /// Namespace of the calling proxy. Not looked at when `gateways` is set.
     pub source_namespace: Option<Namespace>,
     /// Gateways where it applies; empty is everywhere the VirtualService applies.
@@ -325,7 +325,7 @@ pub struct L4Match {
     /// The port that the connection arrives on.
     pub port: Option<u16>,
     /// Labels of the calling proxy; ignored on gateways.
-    pub source_labels: Labels,
+    pub source_labels: Selector,
     /// Namespace of the calling proxy; ignored on gateways.
     pub source_namespace: Option<Namespace>,
     /// Gateways where it applies; empty is everywhere.

@@ -32,9 +32,10 @@ pub struct Service {
     pub visibility: Visibility,
     /// `spec.subjectAltNames`, sorted.
     pub subject_alt_names: Vec<String>,
-    /// Every endpoint of every port, in pool order: documents by precedence, then the order in
-    /// the document, ports in service order. Selected WorkloadEntries come by namespace, name.
-    pub endpoints: Vec<Endpoint>,
+    /// The endpoints that clusters and listeners are made of: those of every resolution but STATIC.
+    /// The endpoints of STATIC services travel by EDS and stand apart, in [`super::Endpoints`],
+    /// which has these too.
+    pub endpoints: Arc<[Endpoint]>,
 }
 
 impl Service {

@@ -1,7 +1,8 @@
 //! Sidecars: what a workload's proxy sees and listens on.
 
 use super::{
-    ConnectionPool, Hostname, Labels, Namespace, Origin, OutboundTrafficPolicy, Protocol, ServerTls,
+    ConnectionPool, Hostname, Namespace, Origin, OutboundTrafficPolicy, Protocol, Selector,
+    ServerTls,
 };
 use crate::diag::Span;
 use std::net::IpAddr;
@@ -13,7 +14,7 @@ pub struct Sidecar {
     /// The document.
     pub origin: Origin,
     /// Labels of the workloads it is for; `None` is the whole namespace.
-    pub selector: Option<Labels>,
+    pub selector: Option<Selector>,
     /// Outbound listeners; empty behaves as one catch-all with `*/*`.
     pub egress: Vec<EgressListener>,
     /// Inbound listeners; when there are any they replace those of the services.

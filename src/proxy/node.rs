@@ -73,7 +73,7 @@ impl NodeDescription {
             .or(id.namespace.map(str::to_owned))
             .map_or_else(|| Namespace::from("default"), Namespace::from);
         let domain = id.domain.map_or_else(
-            || Arc::from(format!("{namespace}.svc.{}", snapshot.mesh.domain_suffix)),
+            || Arc::from(format!("{namespace}.svc.{}", snapshot.routing.mesh.domain_suffix)),
             Arc::from,
         );
         let workload = self.workload(&id, &namespace, &addresses, snapshot);
@@ -176,12 +176,15 @@ impl NodeDescription {
         addresses: &[IpAddr],
         snapshot: &'s Snapshot,
     ) -> Option<&'s Workload> {
-        snapshot.workloads.get(&ObjectName::new(namespace.clone(), id.name)).or_else(|| {
+        let workloads = snapshot.endpoints.workloads();
+        let by_name = workloads.get(&ObjectName::new(namespace.clone(), id.name));
+        let found = by_name.or_else(|| {
             addresses
                 .iter()
-                .flat_map(|a| snapshot.workloads_at(*a))
+                .flat_map(|address| workloads.at(*address))
                 .find(|w| w.name().namespace == *namespace)
-        })
+        });
+        found.map(|workload| &**workload)
     }
 
     fn labels(

@@ -1,23 +1,28 @@
 //! One snapshot and the resources made from it, each made once.
 
-use crate::generate::{self, Generated, View};
+use crate::generate::{Engine, Generated};
 use crate::model::Snapshot;
 use crate::proxy::Proxy;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
-/// A snapshot being served. Proxies with equal views share the encoded resources; the first one
-/// to ask makes them, others that ask meanwhile wait for it instead of making them again.
+/// A snapshot being served. What proxies get is put together from parts that they share, also with
+/// the snapshots before: see [`Engine`].
 #[derive(Debug)]
 pub struct SnapshotCache {
     snapshot: Arc<Snapshot>,
-    views: Mutex<HashMap<View, Arc<OnceLock<Arc<Generated>>>>>,
+    engine: Arc<Engine>,
 }
 
 impl SnapshotCache {
     /// Nothing is made yet.
     pub fn new(snapshot: Arc<Snapshot>) -> SnapshotCache {
-        SnapshotCache { snapshot, views: Mutex::new(HashMap::new()) }
+        SnapshotCache { snapshot, engine: Arc::default() }
+    }
+
+    /// The cache of the snapshot that follows this one. What the change did not touch is used
+    /// again.
+    pub fn next(&self, snapshot: Arc<Snapshot>) -> SnapshotCache {
+        SnapshotCache { snapshot, engine: self.engine.clone() }
     }
 
     /// The snapshot.
@@ -27,22 +32,12 @@ impl SnapshotCache {
 
     /// What this proxy should have.
     pub fn generate(&self, proxy: &Proxy) -> Arc<Generated> {
-        let view = View::of(&self.snapshot, proxy);
-        let slot = {
-            // The map holds only finished slots or ones being filled, so it is good after a panic.
-            let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-            views.entry(view.clone()).or_default().clone()
-        };
-        let shared = slot.get_or_init(|| Arc::new(generate::shared(&self.snapshot, &view)));
-        if generate::has_own(&view) {
-            Arc::new(generate::with_own(shared, &self.snapshot, &view, proxy))
-        } else {
-            shared.clone()
-        }
+        self.engine.generate(&self.snapshot, proxy)
     }
 
-    /// How many different views were asked for.
-    pub fn views(&self) -> usize {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Lets go of what only earlier snapshots needed. To be called when nobody is served from those
+    /// any more; calling it earlier only costs work.
+    pub fn forget_earlier(&self) {
+        self.engine.forget_all_but(&self.snapshot);
     }
 }

@@ -1,12 +1,13 @@
 //! From a decided outbound cluster to Envoy's message.
 
+use super::Site;
 use super::endpoints::{self, PERSISTENT_SESSION};
 use super::outbound::{Discovery, Upstream};
 use super::protocol::HttpOptions;
 use super::tls::{UpstreamTls, behind_proxy_protocol};
 use super::{failover_on, load_balancer, locality, naming, outlier, pool};
-use crate::generate::{Scope, View, credentials};
-use crate::model::{MeshSettings, Resolution};
+use crate::generate::credentials;
+use crate::model::{Endpoint, MeshSettings, Resolution};
 use crate::proxy::IpMode;
 use crate::xds::pb;
 use pb::cluster::cluster::{
@@ -21,10 +22,10 @@ const MAX_UDP_QUERIES: u32 = 100;
 const DNS_JITTER: Duration = Duration::from_millis(100);
 
 /// The cluster.
-pub(crate) fn cluster(scope: &Scope<'_>, upstream: &Upstream<'_>) -> pb::cluster::Cluster {
-    let mesh = &scope.snapshot.mesh;
+pub(crate) fn cluster(site: &Site<'_>, upstream: &Upstream<'_>) -> pb::cluster::Cluster {
+    let mesh = site.mesh;
     let policy = &upstream.policy;
-    let mut http = HttpOptions::of_port(upstream.port.protocol, scope.view.role);
+    let mut http = HttpOptions::of_port(upstream.port.protocol, site.view.role());
     http.upgrade(mesh, policy.connection_pool, upstream.port.protocol);
     http.apply_pool(policy.connection_pool);
     http.apply_outlier_detection(policy.outlier_detection);
@@ -39,39 +40,35 @@ pub(crate) fn cluster(scope: &Scope<'_>, upstream: &Upstream<'_>) -> pb::cluster
         metadata: Some(naming::outbound_metadata(upstream)),
         ..Default::default()
     };
-    set_discovery(&mut cluster, scope.view, mesh, upstream);
+    set_discovery(&mut cluster, site, upstream);
     set_load_balancer(&mut cluster, mesh, upstream);
     cluster.transport_socket = transport_socket(mesh, upstream, &mut http);
     cluster.typed_extension_protocol_options = http.into_field();
     cluster
 }
 
-/// The endpoints of an EDS cluster.
+/// The endpoints of an EDS cluster, out of those of its service.
 pub(crate) fn assignment(
-    scope: &Scope<'_>,
+    site: &Site<'_>,
     upstream: &Upstream<'_>,
+    endpoints: &[Endpoint],
 ) -> pb::endpoint::ClusterLoadAssignment {
-    arranged(scope.view, &scope.snapshot.mesh, upstream, &upstream.rule_policy)
+    arranged(site, upstream, &upstream.rule_policy, endpoints)
 }
 
 fn arranged(
-    view: &View,
-    mesh: &MeshSettings,
+    site: &Site<'_>,
     upstream: &Upstream<'_>,
     policy: &super::Policy<'_>,
+    endpoints: &[Endpoint],
 ) -> pb::endpoint::ClusterLoadAssignment {
-    let mut groups = upstream.groups();
-    let setting = locality::LocalitySetting::effective(policy.load_balancer, mesh);
-    locality::arrange(&mut groups, setting, failover_on(policy), view);
+    let mut groups = upstream.groups(endpoints);
+    let setting = locality::LocalitySetting::effective(policy.load_balancer, site.mesh);
+    locality::arrange(&mut groups, setting, failover_on(policy), site.view);
     endpoints::assignment(&upstream.name, &groups)
 }
 
-fn set_discovery(
-    cluster: &mut pb::cluster::Cluster,
-    view: &View,
-    mesh: &MeshSettings,
-    upstream: &Upstream<'_>,
-) {
+fn set_discovery(cluster: &mut pb::cluster::Cluster, site: &Site<'_>, upstream: &Upstream<'_>) {
     let (kind, assignment) = match upstream.discovery {
         Discovery::Eds => {
             // The service name is the cluster's name always: Envoy does not ask twice for one.
@@ -88,9 +85,10 @@ fn set_discovery(
             let one = upstream.discovery == Discovery::LogicalDns;
             let custom = CustomClusterType {
                 name: "envoy.clusters.dns".to_owned(),
-                typed_config: Some(pb::any(&dns(view.ip_mode, mesh, one))),
+                typed_config: Some(pb::any(&dns(site.view.ip_mode(), site.mesh, one))),
             };
-            let assignment = arranged(view, mesh, upstream, &upstream.policy);
+            let assignment =
+                arranged(site, upstream, &upstream.policy, &upstream.service.endpoints);
             (ClusterDiscoveryType::ClusterType(custom), Some(assignment))
         }
     };

@@ -45,7 +45,8 @@ impl<'a> Group<'a> {
 /// The endpoints of a port that may get traffic and have these labels, in pool order. Envoy keeps
 /// one host for an address, so repeats are left out, with their weight.
 pub(super) fn select<'a>(
-    service: &'a Service,
+    endpoints: &'a [Endpoint],
+    service: &Service,
     port: PortKey<'_>,
     labels: Option<&Labels>,
 ) -> Vec<&'a Endpoint> {
@@ -58,8 +59,7 @@ pub(super) fn select<'a>(
         PortKey::Number(number) => e.port_number == number,
     };
     let mut seen = HashSet::new();
-    service
-        .endpoints
+    endpoints
         .iter()
         .filter(of_port)
         .filter(|e| labels.is_none_or(|wanted| e.labels.selected_by(wanted)))
@@ -168,7 +168,7 @@ mod tests {
     use crate::model::Protocol;
 
     fn with(endpoints: Vec<Endpoint>) -> Service {
-        Service { endpoints, ..service("a.b", &[(80, Protocol::Http)]) }
+        Service { endpoints: endpoints.into(), ..service("a.b", &[(80, Protocol::Http)]) }
     }
 
     fn addresses(endpoints: &[&Endpoint]) -> Vec<String> {
@@ -183,16 +183,16 @@ mod tests {
             endpoint("name.example", 80),
             endpoint("10.0.0.2", 81),
         ]);
-        let eds = select(&service, PortKey::Name("p80"), None);
+        let eds = select(&service.endpoints, &service, PortKey::Name("p80"), None);
         assert_eq!(addresses(&eds), ["10.0.0.1", "unix:///run/a"]);
-        let dns = select(&service, PortKey::Number(80), None);
+        let dns = select(&service.endpoints, &service, PortKey::Number(80), None);
         assert_eq!(addresses(&dns), ["10.0.0.1", "unix:///run/a", "name.example"]);
     }
 
     #[test]
     fn repeated_addresses_count_once() {
         let service = with(vec![endpoint("10.0.0.1", 80), endpoint("10.0.0.1", 80)]);
-        let groups_of = select(&service, PortKey::Number(80), None);
+        let groups_of = select(&service.endpoints, &service, PortKey::Number(80), None);
         assert_eq!(group(&groups_of)[0].weight, 1);
     }
 
@@ -200,9 +200,9 @@ mod tests {
     fn draining_endpoints_are_for_persistent_sessions() {
         let mut service =
             with(vec![Endpoint { health: Health::Draining, ..endpoint("10.0.0.1", 80) }]);
-        assert!(select(&service, PortKey::Number(80), None).is_empty());
+        assert!(select(&service.endpoints, &service, PortKey::Number(80), None).is_empty());
         service.labels = [(PERSISTENT_SESSION, "cookie")].into_iter().collect();
-        assert_eq!(select(&service, PortKey::Number(80), None).len(), 1);
+        assert_eq!(select(&service.endpoints, &service, PortKey::Number(80), None).len(), 1);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             ..endpoint(address, 80)
         };
         let service = with(vec![at("1.1.1.1", "a/z"), at("1.1.1.2", "a-b/z"), at("1.1.1.3", "")]);
-        let selected = select(&service, PortKey::Number(80), None);
+        let selected = select(&service.endpoints, &service, PortKey::Number(80), None);
         let order: Vec<String> = group(&selected).iter().map(|g| g.locality.to_string()).collect();
         assert_eq!(order, ["", "a-b/z", "a/z"]);
     }
@@ -222,7 +222,7 @@ mod tests {
         let heavy = |address: &str, weight| Endpoint { weight, ..endpoint(address, 80) };
         let service =
             with(vec![heavy("1.1.1.1", u32::MAX), heavy("1.1.1.2", u32::MAX), heavy("1.1.1.3", 1)]);
-        let groups_of = select(&service, PortKey::Number(80), None);
+        let groups_of = select(&service.endpoints, &service, PortKey::Number(80), None);
         let members = &group(&groups_of)[0].members;
         let total: u64 = members.iter().map(|(_, weight)| u64::from(*weight)).sum();
         assert!(total <= u64::from(u32::MAX), "{total}");

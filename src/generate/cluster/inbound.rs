@@ -4,12 +4,12 @@ use super::policy::Policy;
 use super::protocol::HttpOptions;
 use super::special::{inbound_source, original_dst, single_host};
 use super::{endpoints, naming, pool};
-use crate::generate::targets::{ServiceTarget, by_target_port, service_targets};
-use crate::generate::{Scope, names};
+use crate::generate::names;
+use crate::generate::targets::{InboundSite, Ingress, ServiceTarget, by_target_port};
 use crate::model::{
-    ConnectionPool, DefaultEndpoint, InboundTrafficPolicy, IngressListener, Labels, Protocol,
+    ConnectionPool, DefaultEndpoint, InboundTrafficPolicy, IngressListener, Protocol,
 };
-use crate::proxy::{Interception, Proxy, Role};
+use crate::proxy::{Interception, Role};
 use crate::xds::pb;
 use pb::cluster::cluster::CommonLbConfig;
 use std::time::Duration;
@@ -18,63 +18,56 @@ use std::time::Duration;
 /// value).
 const NEVER: Duration = Duration::from_secs(9_223_372_035);
 
-/// The inbound clusters of a proxy, one for each port.
-pub(crate) fn clusters(scope: &Scope<'_>, proxy: &Proxy) -> Vec<pb::cluster::Cluster> {
-    if scope.view.role == Role::Router {
+/// The inbound clusters of a sidecar, one for each port.
+pub(crate) fn clusters(site: &InboundSite<'_>) -> Vec<pb::cluster::Cluster> {
+    if let Some((_, listeners, ingress)) = site.workload.ingress() {
+        return listeners.iter().map(|listener| of_listener(site, ingress, listener)).collect();
+    }
+    if site.view.interception() == Interception::None {
         return Vec::new();
     }
-    let targets = service_targets(scope.snapshot, proxy);
-    let ingress = scope.sidecar.map_or(&[][..], |sidecar| &sidecar.ingress);
-    if !ingress.is_empty() {
-        let build = |listener| of_listener(scope, proxy, listener, &targets);
-        return ingress.iter().map(build).collect();
-    }
-    if scope.view.interception == Interception::None {
-        return Vec::new();
-    }
-    let default_pool = scope.sidecar.and_then(|s| s.inbound_connection_pool.as_ref());
-    by_target_port(&targets)
+    let default_pool = site.workload.sidecar().and_then(|s| s.inbound_connection_pool.as_ref());
+    by_target_port(&site.workload.targets)
         .iter()
-        .map(|(port, targets)| of_targets(scope, *port, targets, default_pool))
+        .map(|(port, targets)| of_targets(site, *port, targets, default_pool))
         .collect()
 }
 
 /// The cluster of a port that services lead to.
 fn of_targets(
-    scope: &Scope<'_>,
+    site: &InboundSite<'_>,
     target_port: u16,
-    targets: &[ServiceTarget<'_>],
+    targets: &[&ServiceTarget],
     own_pool: Option<&ConnectionPool>,
 ) -> pb::cluster::Cluster {
     let name = names::inbound_cluster(target_port);
-    let base = match scope.snapshot.mesh.inbound_traffic_policy {
-        InboundTrafficPolicy::Passthrough => to_original_destination(scope),
+    let base = match site.mesh().inbound_traffic_policy {
+        InboundTrafficPolicy::Passthrough => to_original_destination(site),
         InboundTrafficPolicy::Localhost => {
-            let localhost = scope.view.ip_mode.localhost();
+            let localhost = site.view.ip_mode().localhost();
             single_host(&name, pb::socket_address(localhost, u32::from(target_port)))
         }
     };
-    let protocol = targets.first().map_or(Protocol::Auto, |t| t.port.protocol);
-    finish(scope, name, base, protocol, targets, own_pool)
+    let protocol = targets.first().map_or(Protocol::Auto, |t| t.port().protocol);
+    finish(site, name, base, protocol, targets, own_pool)
 }
 
 /// The cluster of a Sidecar's own listener.
 fn of_listener(
-    scope: &Scope<'_>,
-    proxy: &Proxy,
+    site: &InboundSite<'_>,
+    ingress: &Ingress,
     listener: &IngressListener,
-    targets: &[ServiceTarget<'_>],
 ) -> pb::cluster::Cluster {
     let name = names::inbound_cluster(listener.port.number);
-    let localhost = scope.view.ip_mode.localhost();
-    let source = Some(inbound_source(scope.view.ip_mode));
+    let localhost = site.view.ip_mode().localhost();
+    let source = Some(inbound_source(site.view.ip_mode()));
     let base = match &listener.default_endpoint {
-        None => to_original_destination(scope),
+        None => to_original_destination(site),
         Some(DefaultEndpoint::Loopback(_, port)) => {
             single_host(&name, pb::socket_address(localhost, u32::from(*port)))
         }
         Some(DefaultEndpoint::Instance(port)) => {
-            let address = proxy.addresses.first().map(ToString::to_string);
+            let address = ingress.addresses.first().map(ToString::to_string);
             let address = address.unwrap_or_else(|| localhost.to_owned());
             pb::cluster::Cluster {
                 upstream_bind_config: source,
@@ -86,19 +79,20 @@ fn of_listener(
             ..single_host(&name, endpoints::pipe(path))
         },
     };
-    let here: Vec<ServiceTarget<'_>> =
-        targets.iter().copied().filter(|t| t.target_port == listener.port.number).collect();
+    let targets = site.workload.targets.iter();
+    let here: Vec<&ServiceTarget> =
+        targets.filter(|t| t.target_port == listener.port.number).collect();
     let own_pool = listener
         .connection_pool
         .as_ref()
-        .or(scope.sidecar.and_then(|s| s.inbound_connection_pool.as_ref()));
-    finish(scope, name, base, listener.port.protocol, &here, own_pool)
+        .or(site.workload.sidecar().and_then(|s| s.inbound_connection_pool.as_ref()));
+    finish(site, name, base, listener.port.protocol, &here, own_pool)
 }
 
-fn to_original_destination(scope: &Scope<'_>) -> pb::cluster::Cluster {
+fn to_original_destination(site: &InboundSite<'_>) -> pb::cluster::Cluster {
     pb::cluster::Cluster {
         cleanup_interval: Some(pb::duration(NEVER)),
-        upstream_bind_config: Some(inbound_source(scope.view.ip_mode)),
+        upstream_bind_config: Some(inbound_source(site.view.ip_mode())),
         ..original_dst()
     }
 }
@@ -106,25 +100,26 @@ fn to_original_destination(scope: &Scope<'_>) -> pb::cluster::Cluster {
 /// What all inbound clusters have. Of the policy only the connection pool and the retry budget
 /// apply: there is one host, and nothing between it and the proxy.
 fn finish(
-    scope: &Scope<'_>,
+    site: &InboundSite<'_>,
     name: String,
     base: pb::cluster::Cluster,
     protocol: Protocol,
-    targets: &[ServiceTarget<'_>],
+    targets: &[&ServiceTarget],
     own_pool: Option<&ConnectionPool>,
 ) -> pb::cluster::Cluster {
-    let mesh = &scope.snapshot.mesh;
+    let mesh = site.mesh();
     let first = targets.first();
-    let policy = first.map_or_else(|| Policy::default().over_mesh(mesh), |t| policy(scope, t));
+    let policy = first.map_or_else(Policy::default, |t| Policy::of_rule(t.rule(), t.port().number));
+    let policy = policy.over_mesh(mesh);
     let pool = own_pool.or(policy.connection_pool);
     let mut http = HttpOptions::of_port(protocol, Role::Sidecar);
     http.apply_pool(pool);
     // Istio lists the services that have the port number of the first.
     let listed = targets
         .iter()
-        .filter(|t| first.is_some_and(|f| f.port.number == t.port.number))
-        .map(|t| t.service);
-    let target = first.map(|t| (t.service, t.port, t.target_port));
+        .filter(|t| first.is_some_and(|f| f.port().number == t.port().number))
+        .map(|t| t.service());
+    let target = first.map(|t| (t.service(), t.port(), t.target_port));
     pb::cluster::Cluster {
         alt_stat_name: naming::inbound_stat_name(mesh, &name, target),
         name,
@@ -136,24 +131,4 @@ fn finish(
         metadata: first.map(|_| naming::inbound_metadata(listed)),
         ..base
     }
-}
-
-/// The policy of the first service, if the proxy can see that service itself. Rules for selected
-/// workloads are for outbound traffic, so none of them is asked.
-fn policy<'a>(scope: &Scope<'a>, target: &ServiceTarget<'a>) -> Policy<'a> {
-    let service = target.service;
-    let mesh = &scope.snapshot.mesh;
-    let visible =
-        scope.find(&service.hostname).is_some_and(|s| s.service.namespace == service.namespace);
-    let rule = visible
-        .then(|| {
-            scope.snapshot.destination_rules.find(
-                &scope.view.namespace,
-                &service.namespace,
-                &service.hostname,
-                &Labels::default(),
-            )
-        })
-        .flatten();
-    Policy::of_rule(rule.map(|rule| &**rule), target.port.number).over_mesh(mesh)
 }

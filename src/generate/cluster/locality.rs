@@ -2,7 +2,7 @@
 //! weights of groups are set here, for EDS and for the assignments of DNS clusters alike.
 
 use super::endpoints::Group;
-use crate::generate::View;
+use crate::generate::Viewer;
 use crate::model::{
     Endpoint, Failover, LoadBalancer, Locality, LocalityLb, MeshSettings, ZoneAwareLb,
 };
@@ -64,7 +64,7 @@ pub(super) fn arrange(
     groups: &mut Vec<Group<'_>>,
     setting: LocalitySetting<'_>,
     failover: FailoverOn,
-    view: &View,
+    view: &Viewer<'_>,
 ) {
     match setting {
         LocalitySetting::Off => {}
@@ -73,7 +73,8 @@ pub(super) fn arrange(
         }
         LocalitySetting::Locality(locality) => {
             if failover == FailoverOn::Unhealthy {
-                let by_region = |at: &Locality| region_rank(at, &view.locality, &locality.failover);
+                let by_region =
+                    |at: &Locality| region_rank(at, &view.locality(), &locality.failover);
                 let labels = &locality.failover_priority;
                 match (labels.is_empty(), locality.failover.is_empty()) {
                     (true, _) => prioritize(groups, |at, _| by_region(at)),
@@ -89,7 +90,7 @@ pub(super) fn arrange(
                 let labels = &zone_aware.failover_priority;
                 prioritize(groups, |at, e| {
                     label_rank(e, labels, view) * 3
-                        + zone_rank(at, &view.locality, &zone_aware.failover)
+                        + zone_rank(at, &view.locality(), &zone_aware.failover)
                 });
             }
         }
@@ -98,8 +99,8 @@ pub(super) fn arrange(
 
 /// `distribute`: the first rule for the proxy's place shares traffic out. Localities that it does
 /// not name lose their endpoints.
-fn distribute(groups: &mut [Group<'_>], setting: &LocalityLb, view: &View) {
-    let Some(rule) = setting.distribute.iter().find(|d| covers(&d.from, &view.locality)) else {
+fn distribute(groups: &mut [Group<'_>], setting: &LocalityLb, view: &Viewer<'_>) {
+    let Some(rule) = setting.distribute.iter().find(|d| covers(&d.from, &view.locality())) else {
         return;
     };
     let mut named = vec![false; groups.len()];
@@ -165,7 +166,7 @@ fn zone_rank(at: &Locality, proxy: &Locality, failover: &[Failover]) -> u32 {
 
 /// How far an endpoint is by labels: 0 when all agree, else the more the earlier the first
 /// disagreement stands. Another network puts it behind everything of the own network.
-fn label_rank(endpoint: &Endpoint, labels: &[String], view: &View) -> u32 {
+fn label_rank(endpoint: &Endpoint, labels: &[String], view: &Viewer<'_>) -> u32 {
     let count = u32::try_from(labels.len()).unwrap_or(u32::MAX / (2 * REGION_RANKS));
     let mut rank = 0;
     for (label, lowest) in labels.iter().zip((1..=count).rev()) {
@@ -186,15 +187,15 @@ fn label_rank(endpoint: &Endpoint, labels: &[String], view: &View) -> u32 {
 }
 
 /// A label of the proxy; its place and network count as the topology labels.
-fn proxy_label<'a>(view: &'a View, key: &str) -> Option<&'a str> {
+fn proxy_label<'a>(view: &Viewer<'a>, key: &str) -> Option<&'a str> {
     let place = match key {
-        "topology.kubernetes.io/region" => &view.locality.region,
-        "topology.kubernetes.io/zone" => &view.locality.zone,
-        "topology.istio.io/subzone" => &view.locality.subzone,
-        NETWORK => &view.network,
-        _ => return view.labels.get(key),
+        "topology.kubernetes.io/region" => &*view.locality().region,
+        "topology.kubernetes.io/zone" => &*view.locality().zone,
+        "topology.istio.io/subzone" => &*view.locality().subzone,
+        NETWORK => view.network(),
+        _ => return view.label(key),
     };
-    if place.is_empty() { view.labels.get(key) } else { Some(place) }
+    if place.is_empty() { view.label(key) } else { Some(place) }
 }
 
 /// Splits groups by rank and numbers the ranks that occur from 0 without gaps.
@@ -223,16 +224,18 @@ fn prioritize<'a>(groups: &mut Vec<Group<'a>>, rank: impl Fn(&Locality, &Endpoin
 mod tests {
     use super::super::endpoints;
     use super::*;
-    use crate::generate::test_support::{endpoint, sidecar};
+    use crate::generate::View;
+    use crate::generate::test_support::{Parts, endpoint, sidecar};
     use crate::model::Distribute;
+    use std::sync::Arc;
 
     fn at(address: &str, locality: &str) -> Endpoint {
         let locality = Locality::parse(locality);
         Endpoint { locality, ..endpoint(address, 80) }
     }
 
-    fn view(locality: &str) -> View {
-        View { locality: Locality::parse(locality), ..sidecar() }
+    fn view(locality: &str) -> Parts {
+        Parts { locality: Locality::parse(locality), ..sidecar() }
     }
 
     fn setting() -> LocalityLb {
@@ -248,11 +251,13 @@ mod tests {
         endpoints: &[Endpoint],
         setting: &LocalityLb,
         failover: FailoverOn,
-        view: &View,
+        view: &Parts,
     ) -> Vec<(String, u32, u32, usize)> {
         let endpoints: Vec<&Endpoint> = endpoints.iter().collect();
         let mut groups = endpoints::group(&endpoints);
-        arrange(&mut groups, LocalitySetting::Locality(setting), failover, view);
+        let view = Arc::new(View::from(view.clone()));
+        let viewer = Viewer::new(&view);
+        arrange(&mut groups, LocalitySetting::Locality(setting), failover, &viewer);
         let row = |g: &Group<'_>| (g.locality.to_string(), g.priority, g.weight, g.members.len());
         groups.iter().map(row).collect()
     }
@@ -331,7 +336,7 @@ mod tests {
             labelled("1.1.1.3", &[("a", "2"), ("b", "1")]),
         ];
         let setting = LocalityLb { failover_priority: vec!["a".into(), "b".into()], ..setting() };
-        let proxy = View { labels: [("a", "1"), ("b", "1")].into_iter().collect(), ..sidecar() };
+        let proxy = Parts { labels: [("a", "1"), ("b", "1")].into_iter().collect(), ..sidecar() };
         let result = arranged(&endpoints, &setting, FailoverOn::Unhealthy, &proxy);
         assert_eq!(result, [row("", 0, 1, 1), row("", 1, 1, 1), row("", 2, 1, 1)]);
 
@@ -348,8 +353,10 @@ mod tests {
             ..endpoint("1.1.1.1", 80)
         };
         let proxy =
-            View { network: "n1".into(), labels: [("a", "1")].into_iter().collect(), ..sidecar() };
-        let rank = |network: &str, a: &str| label_rank(&of(network, a), &labels, &proxy);
+            Parts { network: "n1".into(), labels: [("a", "1")].into_iter().collect(), ..sidecar() };
+        let proxy = Arc::new(View::from(proxy));
+        let viewer = Viewer::new(&proxy);
+        let rank = |network: &str, a: &str| label_rank(&of(network, a), &labels, &viewer);
         assert_eq!(
             [rank("n1", "1"), rank("n1", "2"), rank("n2", "1"), rank("n2", "2")],
             [0, 1, 2, 3]

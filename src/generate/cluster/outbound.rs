@@ -2,14 +2,18 @@
 //! more for each subset. CDS, EDS and SDS walk the same list, so that they cannot disagree about
 //! what exists.
 
+use super::Site;
 use super::endpoints::{self, Group, PortKey};
 use super::policy::Policy;
 use super::tls::{self, Refusal, UpstreamTls};
 use crate::diag::{Code, Diagnostic};
 use crate::generate::credentials::SecretUse;
-use crate::generate::{Scope, names};
-use crate::model::{DestinationRule, Labels, Resolution, Service, ServicePort, SimpleLb, Subset};
+use crate::generate::{Viewer, names};
+use crate::model::{
+    DestinationRule, Endpoint, Labels, Resolution, Service, ServicePort, SimpleLb, Subset,
+};
 use crate::proxy::Role;
+use std::collections::BTreeSet;
 
 /// One outbound cluster, decided but not built.
 #[derive(Debug, Clone)]
@@ -41,55 +45,54 @@ pub(super) enum Discovery {
     LogicalDns,
 }
 
-/// Walks all outbound clusters in the order of services, ports and subsets. One that has to be
+/// Walks the outbound clusters of a service (of these ports, or of all) in the order of ports and
+/// subsets. One that has to be
 /// left out although the user asked for it is an error.
 pub(crate) fn for_each_upstream<'a>(
-    scope: &Scope<'a>,
+    site: &Site<'a>,
+    service: &'a Service,
+    only_ports: Option<&BTreeSet<u16>>,
+    rule: Option<&'a DestinationRule>,
     mut visit: impl FnMut(Result<Upstream<'a>, Diagnostic>),
 ) {
-    for scoped in scope.services() {
-        let service = scoped.service;
-        let Some(discovery) = discovery(service.resolution, scope.view.role) else {
-            continue;
+    let Some(discovery) = discovery(service.resolution, site.view) else { return };
+    let visible = |p: &&ServicePort| only_ports.is_none_or(|only| only.contains(&p.number));
+    for port in service.stream_ports().filter(visible) {
+        let rule_policy = Policy::of_rule(rule, port.number);
+        let policy = rule_policy.over_mesh(site.mesh);
+        let default = Candidate {
+            service,
+            port,
+            subset: None,
+            rule,
+            discovery: passthrough(&policy).unwrap_or(discovery),
+            policy,
+            rule_policy,
         };
-        let rule = scope.destination_rule(service).map(|rule| &**rule);
-        for port in scoped.ports() {
-            let rule_policy = Policy::of_rule(rule, port.number);
-            let policy = rule_policy.over_mesh(&scope.snapshot.mesh);
-            let default = Candidate {
-                service,
-                port,
-                subset: None,
-                rule,
-                discovery: passthrough(&policy).unwrap_or(discovery),
+        if let Some(result) = default.decide(site) {
+            visit(result);
+        }
+        for subset in rule.map_or(&[][..], |rule| &rule.subsets) {
+            let policy = policy.of_subset(subset, port.number);
+            let of_subset = Candidate {
+                subset: Some(subset),
+                discovery: passthrough(&policy).unwrap_or(default.discovery),
                 policy,
-                rule_policy,
+                rule_policy: rule_policy.of_subset(subset, port.number),
+                ..default
             };
-            if let Some(result) = default.decide(scope) {
+            if let Some(result) = of_subset.decide(site) {
                 visit(result);
-            }
-            for subset in rule.map_or(&[][..], |rule| &rule.subsets) {
-                let policy = policy.of_subset(subset, port.number);
-                let of_subset = Candidate {
-                    subset: Some(subset),
-                    discovery: passthrough(&policy).unwrap_or(default.discovery),
-                    policy,
-                    rule_policy: rule_policy.of_subset(subset, port.number),
-                    ..default
-                };
-                if let Some(result) = of_subset.decide(scope) {
-                    visit(result);
-                }
             }
         }
     }
 }
 
 /// `None` where there is no such cluster.
-fn discovery(resolution: Resolution, role: Role) -> Option<Discovery> {
+fn discovery(resolution: Resolution, view: &Viewer<'_>) -> Option<Discovery> {
     Some(match resolution {
         // A router has no original destination: the cluster is there, but empty.
-        Resolution::None => match role {
+        Resolution::None => match view.role() {
             Role::Sidecar => Discovery::OriginalDst,
             Role::Router => Discovery::Eds,
         },
@@ -119,13 +122,13 @@ struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// Whether the cluster can be; `None` if that it cannot is said elsewhere.
-    fn decide(&self, scope: &Scope<'a>) -> Option<Result<Upstream<'a>, Diagnostic>> {
+    fn decide(&self, site: &Site<'a>) -> Option<Result<Upstream<'a>, Diagnostic>> {
         let Candidate { service, port, subset, rule, discovery, policy, rule_policy } = *self;
         match discovery {
             Discovery::StrictDns | Discovery::LogicalDns => {
                 let labels = subset.map(|s| &s.labels);
                 let key = PortKey::Number(port.number);
-                if endpoints::select(service, key, labels).is_empty() {
+                if endpoints::select(&service.endpoints, service, key, labels).is_empty() {
                     return match subset {
                         None => Some(Err(nothing_to_resolve(service))),
                         // That is found when documents are compiled.
@@ -135,7 +138,7 @@ impl<'a> Candidate<'a> {
             }
             Discovery::Eds | Discovery::OriginalDst => {}
         }
-        let tls = match tls::resolve(scope, service, rule, policy.tls) {
+        let tls = match tls::resolve(site, service, rule, policy.tls) {
             Ok(tls) => tls,
             // What a subset inherits was said of its host.
             Err(_) if self.inherits_tls() => return None,
@@ -220,14 +223,14 @@ impl<'a> Upstream<'a> {
         self.subset.map(|s| &s.labels)
     }
 
-    /// Its endpoints by locality, not yet arranged.
-    pub(super) fn groups(&self) -> Vec<Group<'a>> {
+    /// Those of these endpoints of the service that are its own, by locality, not yet arranged.
+    pub(super) fn groups(&self, endpoints: &'a [Endpoint]) -> Vec<Group<'a>> {
         let key = match self.discovery {
             Discovery::Eds => PortKey::Name(&self.port.name),
             Discovery::OriginalDst => return Vec::new(),
             Discovery::StrictDns | Discovery::LogicalDns => PortKey::Number(self.port.number),
         };
-        let mut selected = endpoints::select(self.service, key, self.labels());
+        let mut selected = endpoints::select(endpoints, self.service, key, self.labels());
         if self.discovery == Discovery::LogicalDns {
             // Envoy takes exactly one.
             selected.truncate(1);

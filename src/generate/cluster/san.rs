@@ -5,8 +5,8 @@ use crate::xds::pb;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// The names in the certificates of a service: those written down and the identities of its
-/// workloads, in every trust domain that counts as ours.
+/// The names in the certificates of a service (`compile` has added the identities of its
+/// workloads), in every trust domain that counts as ours.
 pub(super) fn of_service(service: &Service, mesh: &MeshSettings) -> BTreeSet<String> {
     let domains = || std::iter::once(&mesh.trust_domain).chain(mesh.trust_domain_aliases.iter());
     let mut names = BTreeSet::new();
@@ -19,15 +19,6 @@ pub(super) fn of_service(service: &Service, mesh: &MeshSettings) -> BTreeSet<Str
                 names.insert(name.clone());
             }
         }
-    }
-    let accounts: BTreeSet<_> = service
-        .endpoints
-        .iter()
-        .filter(|e| !e.service_account.is_empty())
-        .map(|e| (&e.namespace, &e.service_account))
-        .collect();
-    for (namespace, account) in accounts {
-        names.extend(domains().map(|d| format!("spiffe://{d}/ns/{namespace}/sa/{account}")));
     }
     names
 }

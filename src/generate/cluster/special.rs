@@ -2,7 +2,7 @@
 
 use super::protocol::HttpOptions;
 use super::{endpoints, pool};
-use crate::generate::{View, names};
+use crate::generate::{Viewer, names};
 use crate::model::MeshSettings;
 use crate::proxy::IpMode;
 use crate::xds::pb;
@@ -43,10 +43,10 @@ pub(crate) fn passthrough(mesh: &MeshSettings) -> pb::cluster::Cluster {
 
 /// The cluster that dials the original destination of inbound traffic. Its statistics go by the
 /// name of the outbound one (Istio).
-pub(crate) fn inbound_passthrough(mesh: &MeshSettings, view: &View) -> pb::cluster::Cluster {
+pub(crate) fn inbound_passthrough(mesh: &MeshSettings, view: &Viewer<'_>) -> pb::cluster::Cluster {
     pb::cluster::Cluster {
         name: names::INBOUND_PASSTHROUGH.to_owned(),
-        upstream_bind_config: Some(inbound_source(view.ip_mode)),
+        upstream_bind_config: Some(inbound_source(view.ip_mode())),
         ..passthrough(mesh)
     }
 }

@@ -4,10 +4,10 @@
 //! (a missing secret, Istio's own mutual TLS on a proxy without workload certificates) the whole
 //! cluster is left out, and requests to it get 503 instead of being sent in plain text.
 
+use super::Site;
 use super::protocol::HostTls;
 use super::san;
 use crate::diag::{Code, Severity};
-use crate::generate::Scope;
 use crate::generate::credentials::{self, CredentialFault, SecretUse};
 use crate::model::{
     ClientTls, ClientTlsMode, DestinationRule, Location, MeshSettings, ProxyProtocolVersion,
@@ -75,7 +75,7 @@ impl Refusal {
 
 /// Finds what the settings refer to.
 pub(super) fn resolve<'a>(
-    scope: &Scope<'a>,
+    site: &Site<'a>,
     service: &Service,
     rule: Option<&DestinationRule>,
     tls: Option<&'a ClientTls>,
@@ -85,18 +85,18 @@ pub(super) fn resolve<'a>(
         ClientTlsMode::Disable => return Ok(UpstreamTls::Plain),
         ClientTlsMode::Simple => TlsSettings {
             identity: Identity::Nobody,
-            trust: trust(scope, rule, tls)?,
+            trust: trust(site, rule, tls)?,
             ..common(tls)
         },
-        ClientTlsMode::Mutual => match own_certificates(scope, service, tls) {
+        ClientTlsMode::Mutual => match own_certificates(site, service, tls) {
             Some(settings) => settings,
             None => TlsSettings {
-                identity: identity(scope, rule, tls)?,
-                trust: trust(scope, rule, tls)?,
+                identity: identity(site, rule, tls)?,
+                trust: trust(site, rule, tls)?,
                 ..common(tls)
             },
         },
-        ClientTlsMode::IstioMutual => own_certificates(scope, service, tls).ok_or_else(|| {
+        ClientTlsMode::IstioMutual => own_certificates(site, service, tls).ok_or_else(|| {
             Refusal::new(
                 Code::NotSupported,
                 "ISTIO_MUTUAL needs workload certificates, which pilotfish does not issue yet",
@@ -121,11 +121,11 @@ fn common(tls: &ClientTls) -> TlsSettings<'_> {
 /// The certificate files that the proxy's metadata names; they replace those of the policy, except
 /// towards services outside the mesh.
 fn own_certificates<'a>(
-    scope: &Scope<'a>,
+    site: &Site<'a>,
     service: &Service,
     tls: &'a ClientTls,
 ) -> Option<TlsSettings<'a>> {
-    let own = scope.view.options.client_certificates.as_ref()?;
+    let own = site.view.options().client_certificates.as_ref()?;
     match service.location {
         Location::MeshExternal => None,
         Location::MeshInternal => Some(TlsSettings {
@@ -141,15 +141,15 @@ fn file_or_system(file: &str) -> &str {
 }
 
 fn identity<'a>(
-    scope: &Scope<'a>,
+    site: &Site<'a>,
     rule: Option<&DestinationRule>,
     tls: &'a ClientTls,
 ) -> Result<Identity<'a>, Refusal> {
     if let Some(name) = &tls.credential_name {
-        may_use_credentials(scope, rule, name)?;
-        let owner = &scope.view.namespace;
-        let found = credentials::certificate(scope.snapshot, owner, owner, name);
-        return found.map(Identity::Secret).map_err(|fault| unusable(scope, name, fault));
+        may_use_credentials(site, rule, name)?;
+        let owner = &site.view.namespace();
+        let found = credentials::certificate(site.secrets, owner, owner, name);
+        return found.map(Identity::Secret).map_err(|fault| unusable(site, name, fault));
     }
     if tls.client_certificate.is_empty() || tls.private_key.is_empty() {
         return Err(Refusal::new(
@@ -162,7 +162,7 @@ fn identity<'a>(
 }
 
 fn trust<'a>(
-    scope: &Scope<'a>,
+    site: &Site<'a>,
     rule: Option<&DestinationRule>,
     tls: &'a ClientTls,
 ) -> Result<Trust<'a>, Refusal> {
@@ -172,20 +172,20 @@ fn trust<'a>(
     let Some(name) = &tls.credential_name else {
         return Ok(Trust::File { ca: file_or_system(&tls.ca_certificates), crl: &tls.ca_crl });
     };
-    may_use_credentials(scope, rule, name)?;
-    let owner = &scope.view.namespace;
-    let found = credentials::validation(scope.snapshot, owner, owner, name);
-    found.map(Trust::Secret).map_err(|fault| unusable(scope, name, fault))
+    may_use_credentials(site, rule, name)?;
+    let owner = &site.view.namespace();
+    let found = credentials::validation(site.secrets, owner, owner, name);
+    found.map(Trust::Secret).map_err(|fault| unusable(site, name, fault))
 }
 
 /// As in Istio, a sidecar uses credentials only of a rule that selects it.
 fn may_use_credentials(
-    scope: &Scope<'_>,
+    site: &Site<'_>,
     rule: Option<&DestinationRule>,
     name: &str,
 ) -> Result<(), Refusal> {
     let selected = rule.is_some_and(|rule| rule.selector.is_some());
-    if scope.view.role == Role::Router || selected {
+    if site.view.role() == Role::Router || selected {
         return Ok(());
     }
     Err(Refusal {
@@ -201,12 +201,12 @@ fn may_use_credentials(
     })
 }
 
-fn unusable(scope: &Scope<'_>, name: &str, fault: CredentialFault) -> Refusal {
+fn unusable(site: &Site<'_>, name: &str, fault: CredentialFault) -> Refusal {
     Refusal::new(
         fault.code(),
         format!(
             "credentialName '{name}' cannot be used in namespace '{}': {fault}",
-            scope.view.namespace
+            site.view.namespace()
         ),
         "add a Secret document or a directory below --secrets-dir of that name",
     )

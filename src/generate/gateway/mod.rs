@@ -144,7 +144,7 @@ struct Merge<'a> {
 impl<'a> Merge<'a> {
     fn add(&mut self, scope: &Scope<'a>, of: GatewayServer<'a>, kind: ServerKind) {
         let server = of.server;
-        let bind = server.bind.as_deref().unwrap_or(scope.view.ip_mode.wildcard());
+        let bind = server.bind.as_deref().unwrap_or(scope.view.ip_mode().wildcard());
         let port = scope.view.gateway_port(server.port);
         let position = self.by_address.get(&(bind, port)).copied();
         let hosts = tls_hosts(of, kind);

@@ -1,13 +1,15 @@
 //! Who gets a port, told on small Gateways.
 
 use super::*;
-use crate::generate::test_support::{gateway, router, server, server_tls, snapshot_with};
+use crate::generate::test_support::{Eyes, gateway, router, server, server_tls, snapshot_with};
 
 /// Listeners as `bind:port: kind gateway, …`, then findings as `code line`.
 fn merged(gateways: Vec<Gateway>) -> (Vec<String>, Vec<String>) {
     let snapshot = snapshot_with(|s| s.gateways = gateways);
     let view = router();
-    let merged = merge(&Scope::new(&snapshot, &view));
+    let eyes = Eyes::new(&snapshot, &view);
+    let viewer = eyes.viewer();
+    let merged = merge(&eyes.scope(&viewer));
     let listener = |l: &GatewayListener<'_>| {
         let servers: Vec<String> = l
             .servers
@@ -97,7 +99,9 @@ fn routes_are_named_by_the_resolved_port_and_servers_keep_the_declared_one() {
     let snapshot = snapshot_with(|s| s.gateways = gateways);
     let mut view = router();
     view.gateway_ports.insert(80, 8080);
-    let merged = merge(&Scope::new(&snapshot, &view));
+    let eyes = Eyes::new(&snapshot, &view);
+    let viewer = eyes.viewer();
+    let merged = merge(&eyes.scope(&viewer));
     let names: Vec<&str> = merged.routes.keys().map(String::as_str).collect();
     assert_eq!(names, ["http.8080", "https.443.s.a.n"]);
     assert_eq!(merged.routes["http.8080"][0].server.port, 80);

@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::generate::test_support::*;
-use crate::generate::{View, shared};
+use crate::generate::test_support::{Facts, shared};
 use crate::model::Protocol::{Grpc, Http, Https};
-use crate::model::{
-    Gateway, HttpMatch, HttpRule, Protocol, Server, ServerTlsMode, Service, Snapshot,
-};
+use crate::model::{Gateway, HttpMatch, HttpRule, Protocol, Server, ServerTlsMode, Service};
 use crate::xds::TypeUrl;
 use crate::xds::pb::Message;
 
@@ -24,7 +22,7 @@ fn snapshot_of(
     gateways: Vec<Gateway>,
     rules: Vec<VirtualService>,
     services: Vec<Service>,
-) -> Snapshot {
+) -> Facts {
     snapshot_with(|s| {
         s.gateways = gateways;
         s.virtual_services = rules;
@@ -32,7 +30,7 @@ fn snapshot_of(
     })
 }
 
-fn configurations(snapshot: &Snapshot, view: &View) -> Vec<proto::RouteConfiguration> {
+fn configurations(snapshot: &Facts, view: &Parts) -> Vec<proto::RouteConfiguration> {
     shared(snapshot, view)
         .set
         .of_type(TypeUrl::Route)

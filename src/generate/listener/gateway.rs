@@ -17,8 +17,12 @@ use std::rc::Rc;
 /// The listeners of a router, by name, and what is to be said about them.
 pub fn gateway_listeners(scope: &Scope<'_>) -> (Vec<listener::Listener>, Vec<Diagnostic>) {
     let merged = merge(scope);
-    let mut gateways =
-        Gateways { writer: Writer::new(scope), findings: merged.findings, bound: HashMap::new() };
+    let mut gateways = Gateways {
+        scope: *scope,
+        writer: Writer::new(scope.mesh(), scope.view),
+        findings: merged.findings,
+        bound: HashMap::new(),
+    };
     let listeners = merged.listeners.iter().filter_map(|l| gateways.listener(l)).collect();
     (listeners, gateways.findings)
 }
@@ -50,7 +54,7 @@ fn served<'s>(scope: &Scope<'s>) -> impl Iterator<Item = MergedServer<'s>> {
 
 /// Whether the proxy may not bind the port.
 fn is_privileged(scope: &Scope<'_>, listener: &GatewayListener<'_>) -> bool {
-    scope.view.options.unprivileged && (1..1024).contains(&listener.port)
+    scope.view.options().unprivileged && (1..1024).contains(&listener.port)
 }
 
 /// The TLS context of a server that ends TLS; an error when its secrets are not there.
@@ -61,13 +65,19 @@ fn context<'a>(
     match server.kind {
         ServerKind::Https | ServerKind::Tls => {
             let settings = server.of.server.tls.as_ref()?;
-            Some(ServerContext::new(scope, &server.of.gateway.origin, settings))
+            Some(ServerContext::new(
+                &scope.world.routing.secrets,
+                scope.view.namespace(),
+                &server.of.gateway.origin,
+                settings,
+            ))
         }
         ServerKind::Http | ServerKind::Tcp | ServerKind::Passthrough => None,
     }
 }
 
 struct Gateways<'s> {
+    scope: Scope<'s>,
     writer: Writer<'s>,
     findings: Vec<Diagnostic>,
     /// The VirtualServices of each Gateway, looked up once.
@@ -95,8 +105,8 @@ struct Chains<'s> {
 }
 
 impl<'s> Gateways<'s> {
-    fn scope(&self) -> &'s Scope<'s> {
-        self.writer.scope
+    fn scope(&self) -> &Scope<'s> {
+        &self.scope
     }
 
     fn listener(&mut self, planned: &GatewayListener<'s>) -> Option<listener::Listener> {
@@ -268,7 +278,7 @@ impl<'s> Gateways<'s> {
 
     fn transport_socket(&mut self, server: &MergedServer<'s>) -> Option<core::TransportSocket> {
         match context(self.scope(), server)? {
-            Ok(context) => Some(context.transport_socket(&self.scope().snapshot.mesh.tls_defaults)),
+            Ok(context) => Some(context.transport_socket(&self.scope().mesh().tls_defaults)),
             Err(Unusable::Credential) => None,
             Err(Unusable::Settings(finding)) => {
                 self.findings.push(*finding);
@@ -279,11 +289,12 @@ impl<'s> Gateways<'s> {
 
     /// The VirtualServices with a host that a server serves, in order of precedence.
     fn rules_of(&mut self, of: GatewayServer<'s>) -> Vec<&'s VirtualService> {
-        let scope = self.scope();
+        let scope = self.scope;
         let name = &of.gateway.origin.name;
         let bound = self.bound.entry(name.clone()).or_insert_with(|| {
-            let mut list = scope.virtual_services_of(name);
-            list.retain(|v| !v.tcp.is_empty() || !v.tls.is_empty());
+            let list = scope.virtual_services_of(name).into_iter().map(|rules| &**rules);
+            let list: Vec<&VirtualService> =
+                list.filter(|v| !v.tcp.is_empty() || !v.tls.is_empty()).collect();
             let pairs = list.iter().enumerate();
             let hosts =
                 HostIndex::new(pairs.flat_map(|(i, v)| v.hosts.iter().map(move |h| (i, h))));

@@ -53,8 +53,8 @@ impl Writer<'_> {
     fn connection_manager(&self, manager: Manager) -> hcm::HttpConnectionManager {
         use hcm::http_connection_manager as kinds;
         let Manager { place, stat_prefix, protocol, routes } = manager;
-        let mesh = &self.scope.snapshot.mesh;
-        let options = &self.scope.view.options;
+        let mesh = self.mesh;
+        let options = self.view.options();
         let direction = match place {
             Place::Outbound | Place::Gateway => Direction::Outbound,
             Place::Inbound => Direction::Inbound,

@@ -10,10 +10,10 @@ use super::tcp::TcpRoute;
 use super::tls::{ServerContext, Unusable};
 use super::{Chain, Writer, address, destination_ports, http_inspector, not, tls_inspector};
 use crate::diag::{Code, Diagnostic};
-use crate::generate::targets::{ServiceTarget, by_target_port, service_targets};
-use crate::generate::{Scope, names, outbound};
-use crate::model::{CaptureMode, IngressListener, Protocol, Sidecar};
-use crate::proxy::{Interception, Proxy};
+use crate::generate::targets::{InboundSite, Ingress, ServiceTarget, by_target_port};
+use crate::generate::{Viewer, names};
+use crate::model::{CaptureMode, IngressListener, Protocol, Secrets, Sidecar};
+use crate::proxy::Interception;
 use crate::xds::pb::{self, core, listener, route};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,26 +23,24 @@ use std::time::Duration;
 const TPROXY_MARK: u32 = 1337;
 
 /// The inbound listeners of a sidecar, and what is to be said about them.
-pub fn inbound_listeners(
-    scope: &Scope<'_>,
-    proxy: &Proxy,
-) -> (Vec<listener::Listener>, Vec<Diagnostic>) {
+pub fn inbound_listeners(site: &InboundSite<'_>) -> (Vec<listener::Listener>, Vec<Diagnostic>) {
     let mut inbound = Inbound {
-        writer: Writer::new(scope),
+        site: *site,
+        writer: Writer::new(site.mesh(), site.view),
         findings: Vec::new(),
         captured: Vec::new(),
         bound: Vec::new(),
-        plain_http: match scope.view.options.http10 {
+        plain_http: match site.view.options().http10 {
             true => PLAIN_HTTP_WITH_1_0,
             false => PLAIN_HTTP,
         },
     };
-    match scope.sidecar.filter(|sidecar| !sidecar.ingress.is_empty()) {
-        Some(sidecar) => inbound.ingress(scope, proxy, sidecar),
-        None => inbound.services(scope, proxy),
+    match site.workload.ingress() {
+        Some((sidecar, listeners, ingress)) => inbound.ingress(sidecar, listeners, ingress),
+        None => inbound.services(),
     }
     let mut listeners = Vec::new();
-    listeners.extend(inbound.capture(scope));
+    listeners.extend(inbound.capture());
     listeners.append(&mut inbound.bound);
     (listeners, inbound.findings)
 }
@@ -63,6 +61,7 @@ struct InboundPort<'a> {
 }
 
 struct Inbound<'s> {
+    site: InboundSite<'s>,
     writer: Writer<'s>,
     findings: Vec<Diagnostic>,
     /// Chains of the capture listener, port by port.
@@ -75,33 +74,32 @@ struct Inbound<'s> {
 impl<'s> Inbound<'s> {
     /// Every port that services have on this workload, unless nothing is intercepted: then the
     /// workload has its ports to itself.
-    fn services(&mut self, scope: &'s Scope<'s>, proxy: &Proxy) {
-        if scope.view.interception == Interception::None {
+    fn services(&mut self) {
+        if self.site.view.interception() == Interception::None {
             return;
         }
-        let targets = service_targets(scope.snapshot, proxy);
-        for (target_port, targets) in by_target_port(&targets) {
+        for (target_port, targets) in by_target_port(&self.site.workload.targets) {
             let Some(first) = targets.first() else { continue };
             for other in &targets[1..] {
                 self.conflict(first, other);
             }
             let port = InboundPort {
                 target: target_port,
-                port: first.port.number,
-                host: first.service.hostname.to_string(),
-                protocol: first.port.protocol,
+                port: first.port().number,
+                host: first.service().hostname.to_string(),
+                protocol: first.port().protocol,
                 tls: None,
                 document: None,
             };
-            let chains = self.chains(&port, scope.view.ip_mode.wildcard());
+            let chains = self.chains(&port, self.site.view.ip_mode().wildcard());
             self.captured.push((target_port, chains));
         }
     }
 
     /// Two services may describe one port of a workload; only if they disagree it matters.
-    fn conflict(&mut self, first: &ServiceTarget<'s>, other: &ServiceTarget<'s>) {
-        if first.port.protocol == other.port.protocol
-            || first.service.hostname == other.service.hostname
+    fn conflict(&mut self, first: &ServiceTarget, other: &ServiceTarget) {
+        if first.port().protocol == other.port().protocol
+            || first.service().hostname == other.service().hostname
         {
             return;
         }
@@ -112,24 +110,30 @@ impl<'s> Inbound<'s> {
         let message = format!(
             "port {} of the workload is served as {} of {}, not as {}",
             first.target_port,
-            spoken(first.port.protocol),
-            first.service.hostname,
-            spoken(other.port.protocol)
+            spoken(first.port().protocol),
+            first.service().hostname,
+            spoken(other.port().protocol)
         );
-        let origin = &other.service.origin;
+        let origin = &other.service().origin;
         let finding = origin
-            .diagnostic_at(&other.port.span, Code::ListenerConflict, message)
+            .diagnostic_at(&other.port().span, Code::ListenerConflict, message)
             .help("declare the same protocol in both services")
-            .related(first.port.span.clone(), "the port that is served");
+            .related(first.port().span.clone(), "the port that is served");
         self.findings.push(finding);
     }
 
     /// The ingress listeners of a Sidecar replace what services say.
-    fn ingress(&mut self, scope: &'s Scope<'s>, proxy: &Proxy, sidecar: &'s Sidecar) {
-        let mut taken: Option<BTreeSet<(String, u16)>> = None;
-        for ingress in &sidecar.ingress {
-            let Some(port) = self.ingress_port(scope, sidecar, ingress) else { continue };
-            let intercepted = scope.view.interception != Interception::None;
+    fn ingress(
+        &mut self,
+        sidecar: &'s Sidecar,
+        listeners: &'s [IngressListener],
+        site: &'s Ingress,
+    ) {
+        let view = self.site.view;
+        let mut taken = site.taken().clone();
+        for ingress in listeners {
+            let Some(port) = self.ingress_port(sidecar, ingress, site.secrets()) else { continue };
+            let intercepted = view.interception() != Interception::None;
             let binds = match ingress.capture_mode {
                 CaptureMode::None => true,
                 CaptureMode::Default => !intercepted,
@@ -149,14 +153,15 @@ impl<'s> Inbound<'s> {
                 continue;
             }
             if !binds {
-                let chains = self.chains(&port, scope.view.ip_mode.wildcard());
+                let chains = self.chains(&port, self.site.view.ip_mode().wildcard());
                 self.captured.push((port.target, chains));
                 continue;
             }
-            let bind =
-                ingress.bind.as_deref().map_or_else(|| own_address(scope, proxy), str::to_owned);
+            let bind = ingress
+                .bind
+                .as_deref()
+                .map_or_else(|| own_address(view, &site.addresses), str::to_owned);
             let place = (bind, ingress.port.number);
-            let taken = taken.get_or_insert_with(|| outbound_addresses(scope));
             if !taken.insert(place.clone()) {
                 let message = format!(
                     "ingress port {} gets no listener: {} is that of another listener",
@@ -170,7 +175,7 @@ impl<'s> Inbound<'s> {
                 self.findings.push(finding);
                 continue;
             }
-            if scope.view.options.unprivileged && (1..1024).contains(&place.1) {
+            if view.options().unprivileged && (1..1024).contains(&place.1) {
                 let message =
                     format!("ingress port {} gets no listener: the proxy may not bind it", place.1);
                 self.findings.push(sidecar.origin.diagnostic_at(
@@ -188,12 +193,14 @@ impl<'s> Inbound<'s> {
 
     fn ingress_port(
         &mut self,
-        scope: &'s Scope<'s>,
         sidecar: &'s Sidecar,
         ingress: &'s IngressListener,
+        secrets: &'s Secrets,
     ) -> Option<InboundPort<'s>> {
         let tls = ingress.tls.as_ref().filter(|tls| tls.mode.terminates());
-        let tls = match tls.map(|tls| ServerContext::new(scope, &sidecar.origin, tls)).transpose() {
+        let proxy = self.site.view.namespace();
+        let context = |tls| ServerContext::new(secrets, proxy, &sidecar.origin, tls);
+        let tls = match tls.map(context).transpose() {
             Ok(tls) => tls,
             Err(Unusable::Credential) => return None,
             Err(Unusable::Settings(finding)) => {
@@ -228,7 +235,7 @@ impl<'s> Inbound<'s> {
                 true => self.http(port, &name),
                 false => self.tcp(port),
             };
-            let defaults = &self.writer.scope.snapshot.mesh.tls_defaults;
+            let defaults = &self.site.mesh().tls_defaults;
             let chain = Chain::new(name, matches, filters);
             chains.push(chain.with_socket(context.transport_socket(defaults)));
         } else {
@@ -336,13 +343,13 @@ impl<'s> Inbound<'s> {
     }
 
     /// The listener that redirected connections come to.
-    fn capture(&mut self, scope: &Scope<'_>) -> Option<listener::Listener> {
-        let (transparent, tproxy) = match scope.view.interception {
+    fn capture(&mut self) -> Option<listener::Listener> {
+        let (transparent, tproxy) = match self.site.view.interception() {
             Interception::None => return None,
             Interception::Redirect => (None, false),
             Interception::Tproxy => (Some(pb::bool_value(true)), true),
         };
-        let port = scope.snapshot.mesh.proxy_inbound_listen_port;
+        let port = self.site.mesh().proxy_inbound_listen_port;
         let to_itself = ChainMatch { destination_port: Some(port), ..ChainMatch::default() };
         let mut chains =
             vec![Chain::new("virtualInbound-blackhole", to_itself, self.writer.black_hole())];
@@ -380,7 +387,7 @@ impl<'s> Inbound<'s> {
         });
         Some(listener::Listener {
             name: "virtualInbound".to_owned(),
-            address: Some(address(scope.view.ip_mode.wildcard(), port)),
+            address: Some(address(self.site.view.ip_mode().wildcard(), port)),
             transparent,
             filter_chains: chains.into_iter().map(|chain| chain.proto).collect(),
             listener_filters: filters,
@@ -444,7 +451,7 @@ impl<'s> Inbound<'s> {
 }
 
 /// The proxy's address that others reach, else all addresses.
-fn own_address(scope: &Scope<'_>, proxy: &Proxy) -> String {
+fn own_address(view: &Viewer<'_>, addresses: &[IpAddr]) -> String {
     let reachable = |ip: &&IpAddr| {
         let local = match ip {
             IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
@@ -452,20 +459,6 @@ fn own_address(scope: &Scope<'_>, proxy: &Proxy) -> String {
         };
         !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || local)
     };
-    let found = proxy.addresses.iter().find(reachable);
-    found.map_or_else(|| scope.view.ip_mode.wildcard().to_owned(), IpAddr::to_string)
-}
-
-/// The addresses that outbound listeners have: Envoy refuses a second listener there, whether or
-/// not they bind (envoy-facts F37).
-fn outbound_addresses(scope: &Scope<'_>) -> BTreeSet<(String, u16)> {
-    let mesh = &scope.snapshot.mesh;
-    let wildcard = || scope.view.ip_mode.wildcard().to_owned();
-    let mut taken: BTreeSet<(String, u16)> =
-        outbound::plan(scope).listeners.into_iter().map(|l| (l.bind, l.port)).collect();
-    if scope.view.interception != Interception::None {
-        taken.insert((wildcard(), mesh.proxy_listen_port));
-        taken.insert((wildcard(), mesh.proxy_inbound_listen_port));
-    }
-    taken
+    let found = addresses.iter().find(reachable);
+    found.map_or_else(|| view.ip_mode().wildcard().to_owned(), IpAddr::to_string)
 }

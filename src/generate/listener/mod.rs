@@ -14,7 +14,8 @@ pub(super) use gateway::{gateway_listeners, gateway_routes, gateway_secrets};
 pub(super) use inbound::inbound_listeners;
 pub(super) use outbound::outbound_listeners;
 
-use super::Scope;
+use super::Viewer;
+use crate::model::MeshSettings;
 use crate::xds::pb::{self, accesslog, core, listener};
 use matches::{ChainMatch, Transport};
 use std::collections::BTreeSet;
@@ -25,7 +26,8 @@ const TRANSPORT_SOCKET_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the listeners of one proxy have in common, made once.
 pub struct Writer<'s> {
-    scope: &'s Scope<'s>,
+    mesh: &'s MeshSettings,
+    view: &'s Viewer<'s>,
     /// The loggers of connections and requests.
     access_log: Vec<accesslog::AccessLog>,
     /// The same for connections that no filter chain takes.
@@ -73,15 +75,15 @@ impl Chain {
 }
 
 impl<'s> Writer<'s> {
-    fn new(scope: &'s Scope<'s>) -> Writer<'s> {
-        let access_log = access_log::loggers(scope.snapshot.mesh.access_log.as_ref());
+    fn new(mesh: &'s MeshSettings, view: &'s Viewer<'s>) -> Writer<'s> {
+        let access_log = access_log::loggers(mesh.access_log.as_ref());
         let listener_access_log = access_log::of_listener(&access_log);
-        Writer { scope, access_log, listener_access_log }
+        Writer { mesh, view, access_log, listener_access_log }
     }
 
     /// How long looking at the first bytes may take.
     fn detection_timeout(&self) -> pb::Duration {
-        pb::duration(self.scope.snapshot.mesh.protocol_detection_timeout)
+        pb::duration(self.mesh.protocol_detection_timeout)
     }
 }
 

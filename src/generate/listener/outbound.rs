@@ -5,56 +5,62 @@ use super::hcm::{Manager, Place, Routes};
 use super::matches::ChainMatch;
 use super::tcp::TcpRoute;
 use super::{Chain, Writer, address, http_inspector, tls_inspector};
-use crate::diag::Diagnostic;
-use crate::generate::outbound::{ChainAction, PlannedChain, PlannedListener, plan};
+use crate::generate::outbound::{ChainAction, OutboundPlan, PlannedChain, PlannedListener};
 use crate::generate::{Scope, names};
 use crate::model::OutboundMode;
 use crate::proxy::{Interception, Role};
 use crate::xds::pb::{self, core, listener};
 use std::time::Duration;
 
-/// The outbound listeners of a sidecar, and what is to be said about them.
-pub fn outbound_listeners(scope: &Scope<'_>) -> (Vec<listener::Listener>, Vec<Diagnostic>) {
-    match scope.view.role {
-        Role::Router => return Default::default(),
+/// The outbound listeners of a sidecar, as planned.
+pub fn outbound_listeners(
+    scope: &Scope<'_>,
+    planned: &OutboundPlan<'_>,
+) -> Vec<listener::Listener> {
+    match scope.view.role() {
+        Role::Router => return Vec::new(),
         Role::Sidecar => {}
     }
-    let writer = Writer::new(scope);
-    let planned = plan(scope);
+    let outbound = Outbound { scope: *scope, writer: Writer::new(scope.mesh(), scope.view) };
     let mut listeners = Vec::with_capacity(planned.listeners.len() + 1);
-    listeners.extend(writer.capture());
-    listeners.extend(planned.listeners.into_iter().map(|l| writer.planned(l)));
-    (listeners, planned.findings)
+    listeners.extend(outbound.capture());
+    listeners.extend(planned.listeners.iter().map(|l| outbound.planned(l)));
+    listeners
 }
 
-impl Writer<'_> {
+struct Outbound<'s> {
+    scope: Scope<'s>,
+    writer: Writer<'s>,
+}
+
+impl Outbound<'_> {
     /// The listener that redirected connections come to. Those with a listener of their own are
     /// handed over to it (envoy-facts F70), the others go where unknown traffic goes.
     fn capture(&self) -> Option<listener::Listener> {
-        let transparent = match self.scope.view.interception {
+        let transparent = match self.scope.view.interception() {
             Interception::None => return None,
             Interception::Redirect => None,
             Interception::Tproxy => Some(pb::bool_value(true)),
         };
-        let port = self.scope.snapshot.mesh.proxy_listen_port;
+        let port = self.scope.mesh().proxy_listen_port;
         let to_itself = ChainMatch { destination_port: Some(port), ..ChainMatch::default() };
         let chains = [
-            Chain::new("virtualOutbound-blackhole", to_itself, self.black_hole()),
+            Chain::new("virtualOutbound-blackhole", to_itself, self.writer.black_hole()),
             Chain::new(
                 "virtualOutbound-catchall-tcp",
                 ChainMatch::default(),
-                self.tcp_filters(&self.captured_unknown()),
+                self.writer.tcp_filters(&self.captured_unknown()),
             ),
         ];
         Some(listener::Listener {
             name: "virtualOutbound".to_owned(),
-            address: Some(address(self.scope.view.ip_mode.wildcard(), port)),
+            address: Some(address(self.scope.view.ip_mode().wildcard(), port)),
             transparent,
             use_original_dst: Some(pb::bool_value(true)),
             filter_chains: chains.into_iter().map(|chain| chain.timed().proto).collect(),
             traffic_direction: core::TrafficDirection::Outbound.into(),
             max_connections_to_accept_per_socket_event: Some(pb::u32_value(1)),
-            access_log: self.listener_access_log.clone(),
+            access_log: self.writer.listener_access_log.clone(),
             ..Default::default()
         })
     }
@@ -62,7 +68,7 @@ impl Writer<'_> {
     /// Where connections go that no service has.
     fn captured_unknown(&self) -> TcpRoute<'static> {
         TcpRoute::to_cluster(self.egress_proxy().unwrap_or_else(|| {
-            match self.scope.outbound_policy.mode {
+            match self.scope.world.outbound_policy().mode {
                 OutboundMode::AllowAny => names::PASSTHROUGH.to_owned(),
                 OutboundMode::RegistryOnly => names::BLACK_HOLE.to_owned(),
             }
@@ -76,7 +82,7 @@ impl Writer<'_> {
     }
 
     fn egress_proxy(&self) -> Option<String> {
-        let policy = self.scope.outbound_policy;
+        let policy = self.scope.world.outbound_policy();
         match policy.mode {
             OutboundMode::RegistryOnly => None,
             OutboundMode::AllowAny => policy.egress_proxy.as_ref().map(|proxy| {
@@ -86,7 +92,7 @@ impl Writer<'_> {
         }
     }
 
-    fn planned(&self, planned: PlannedListener<'_>) -> listener::Listener {
+    fn planned(&self, planned: &PlannedListener<'_>) -> listener::Listener {
         let name = names::listener(&planned.bind, planned.port);
         let mut chains: Vec<Chain> =
             planned.chains.iter().map(|chain| self.chain(chain, &name)).collect();
@@ -107,7 +113,7 @@ impl Writer<'_> {
             default_filter_chain: default.map(|chain| chain.proto),
             listener_filters,
             listener_filters_timeout: Some(match sniffs_http {
-                true => self.detection_timeout(),
+                true => self.writer.detection_timeout(),
                 false => pb::duration(Duration::ZERO),
             }),
             continue_on_listener_filters_timeout: true,
@@ -128,19 +134,19 @@ impl Writer<'_> {
             true => self.bound_unknown()?,
             false => self.captured_unknown(),
         };
-        let filters = self.tcp_filters(&unknown);
+        let filters = self.writer.tcp_filters(&unknown);
         Some(Chain::new("PassthroughFilterChain", ChainMatch::default(), filters).timed())
     }
 
     fn chain(&self, planned: &PlannedChain<'_>, listener: &str) -> Chain {
         let filters = match &planned.action {
-            ChainAction::Http { route, protocol } => self.http_filters(Manager {
+            ChainAction::Http { route, protocol } => self.writer.http_filters(Manager {
                 place: Place::Outbound,
                 stat_prefix: format!("outbound_{listener};"),
                 protocol: *protocol,
                 routes: Routes::Named(route.clone()),
             }),
-            ChainAction::Tcp(route) => self.tcp_filters(route),
+            ChainAction::Tcp(route) => self.writer.tcp_filters(route),
         };
         let mut chain = Chain::new("", planned.matches.clone(), filters).timed();
         if let ChainAction::Tcp(TcpRoute { rule: Some(rule), documented: true, .. }) =

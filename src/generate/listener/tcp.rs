@@ -15,23 +15,14 @@ use std::time::Duration;
 pub struct TcpRoute<'a> {
     /// Clusters with their weights; never empty.
     pub clusters: Vec<(String, u32)>,
-    /// Whose traffic policy shapes the connection: the first destination's.
-    pub policy: Option<PolicyOf<'a>>,
+    /// What the first destination's DestinationRule says about the connection.
+    pub shape: Shape<'a>,
     /// The VirtualService behind it, if there is one.
     pub rule: Option<&'a VirtualService>,
     /// Whether the filter chain's metadata names the VirtualService.
     pub documented: bool,
     /// What is spoken.
     pub protocol: Protocol,
-}
-
-/// A service port, and perhaps a subset, whose DestinationRule applies.
-#[derive(Debug, Clone, Copy)]
-pub struct PolicyOf<'a> {
-    service: &'a Service,
-    port: u16,
-    /// Only of a single destination: Istio ignores subsets where there are several.
-    subset: &'a str,
 }
 
 /// Two routes are equal when they do the same with a connection.
@@ -46,7 +37,7 @@ impl<'a> TcpRoute<'a> {
     pub fn to_cluster(name: impl Into<String>) -> TcpRoute<'a> {
         TcpRoute {
             clusters: vec![(name.into(), 1)],
-            policy: None,
+            shape: Shape::default(),
             rule: None,
             documented: false,
             protocol: Protocol::Tcp,
@@ -54,9 +45,14 @@ impl<'a> TcpRoute<'a> {
     }
 
     /// To a port of a service.
-    pub fn to_service(service: &'a Service, port: u16, protocol: Protocol) -> TcpRoute<'a> {
+    pub fn to_service(
+        scope: &Scope<'a>,
+        service: &Service,
+        port: u16,
+        protocol: Protocol,
+    ) -> TcpRoute<'a> {
         TcpRoute {
-            policy: Some(PolicyOf { service, port, subset: "" }),
+            shape: Shape::of(scope, service, port, ""),
             protocol,
             ..TcpRoute::to_cluster(names::outbound_cluster(port, "", &service.hostname))
         }
@@ -87,15 +83,17 @@ impl<'a> TcpRoute<'a> {
                 .map(|d| (cluster(&d.destination), d.weight))
                 .collect(),
         };
-        let policy = destinations.first().and_then(|first| {
+        // Only a single destination's subset counts: Istio ignores subsets where there are several.
+        let shape = destinations.first().and_then(|first| {
             let (service, port) = resolve(&first.destination);
             let subset = if destinations.len() == 1 { &*first.destination.subset } else { "" };
-            Some(PolicyOf { service: service?, port, subset })
+            Some(Shape::of(scope, service?, port, subset))
         });
         if clusters.is_empty() {
             return TcpRoute { rule: Some(rule), ..TcpRoute::to_cluster(names::BLACK_HOLE) };
         }
-        TcpRoute { clusters, policy, rule: Some(rule), ..TcpRoute::to_cluster("") }
+        let shape = shape.unwrap_or_default();
+        TcpRoute { clusters, shape, rule: Some(rule), ..TcpRoute::to_cluster("") }
     }
 }
 
@@ -106,16 +104,19 @@ fn service_of<'a>(
     host: &Hostname,
 ) -> Option<(&'a Service, Option<u16>)> {
     let namespace = &rule.origin.name.namespace;
-    let near = match scope.view.role {
+    let near = match scope.view.role() {
         // On a gateway the VirtualService's own namespace comes first.
-        Role::Router => scope.snapshot.service(namespace, host),
+        Role::Router => {
+            let mut of_host = scope.world.routing.services.of_host(host);
+            of_host.find(|(_, s)| s.namespace == *namespace).map(|(_, s)| s)
+        }
         Role::Sidecar => None,
     };
-    if let Some(service) = near.filter(|s| s.visibility.includes(&scope.view.namespace)) {
+    if let Some(service) = near.filter(|s| s.visibility.includes(scope.view.namespace())) {
         return Some((service, only(service.stream_ports().map(|p| p.number))));
     }
     let scoped = scope.find(host)?;
-    Some((scoped.service, only(scoped.ports().map(|p| p.number))))
+    Some((&scoped.service, only(scoped.ports().map(|p| p.number))))
 }
 
 fn only(mut ports: impl Iterator<Item = u16>) -> Option<u16> {
@@ -124,8 +125,8 @@ fn only(mut ports: impl Iterator<Item = u16>) -> Option<u16> {
 }
 
 /// What a DestinationRule says about connections on their way in.
-#[derive(Default)]
-struct Shape<'a> {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shape<'a> {
     idle_timeout: Option<Duration>,
     max_duration: Option<Duration>,
     hash_source_ip: bool,
@@ -133,13 +134,14 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn of(scope: &Scope<'a>, of: PolicyOf<'a>) -> Shape<'a> {
-        let Some(rule) = scope.destination_rule(of.service).map(|rule| &**rule) else {
+    /// What holds for a port of a service, and perhaps a subset.
+    fn of(scope: &Scope<'a>, service: &Service, port: u16, subset: &str) -> Shape<'a> {
+        let Some(rule) = scope.destination_rule(service).map(|rule| &**rule) else {
             return Shape::default();
         };
-        let policy = Policy::of_rule(Some(rule), of.port);
-        let policy = match rule.subset(of.subset) {
-            Some(subset) => policy.of_subset(subset, of.port),
+        let policy = Policy::of_rule(Some(rule), port);
+        let policy = match rule.subset(subset) {
+            Some(subset) => policy.of_subset(subset, port),
             None => policy,
         };
         let hash = policy.load_balancer.and_then(|lb| lb.consistent_hash.as_ref());
@@ -149,7 +151,7 @@ impl<'a> Shape<'a> {
             idle_timeout: cluster::tcp_idle_timeout(Some(rule)),
             max_duration: pool.and_then(|pool| pool.tcp.max_connection_duration),
             hash_source_ip: hash.is_some_and(|h| h.key == Some(HashKey::SourceIp(true))),
-            tunnel: cluster::tunnel(Some(rule), of.port, of.subset),
+            tunnel: cluster::tunnel(Some(rule), port, subset),
         }
     }
 }
@@ -173,15 +175,12 @@ impl Writer<'_> {
                 )
             }
         };
-        let shape = route.policy.map(|of| Shape::of(self.scope, of)).unwrap_or_default();
+        let shape = route.shape;
         let proxy = tcp_proxy::TcpProxy {
             stat_prefix: stat_prefix.clone(),
             cluster_specifier: Some(specifier),
             access_log: self.access_log.clone(),
-            idle_timeout: shape
-                .idle_timeout
-                .or(self.scope.view.options.idle_timeout)
-                .map(pb::duration),
+            idle_timeout: shape.idle_timeout.or(self.view.options().idle_timeout).map(pb::duration),
             max_downstream_connection_duration: shape.max_duration.map(pb::duration),
             hash_policy: if shape.hash_source_ip { vec![source_ip()] } else { Vec::new() },
             tunneling_config: shape.tunnel.map(tunnel),

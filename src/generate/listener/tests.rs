@@ -2,20 +2,22 @@
 
 use super::*;
 use crate::diag::Diagnostic;
-use crate::generate::View;
+use crate::generate::outbound::plan;
+use crate::generate::targets::InboundSite;
 use crate::generate::test_support::{
-    decode, endpoint, gateway, line, origin, proxy_at, router, secret, server, server_tls, service,
-    sidecar, snapshot_with, virtual_service, weighted,
+    Eyes, Facts, Parts, decode, endpoint, gateway, line, origin, proxy_at, router, secret, server,
+    server_tls, service, sidecar, snapshot_with, virtual_service, weighted, workload,
 };
 use crate::model::{
     AccessLog, AccessLogFormat, CaptureMode, CertificateSource, Gateway, Hostname, IngressListener,
-    L4Match, Labels, ListenerPort, OutboundMode, Protocol, Server, ServerTlsMode, Sidecar,
-    Snapshot, TcpRule, TlsMatch, TlsRule, VirtualService,
+    L4Match, ListenerPort, OutboundMode, Protocol, Selector, Server, ServerTlsMode, Sidecar,
+    TcpRule, TlsMatch, TlsRule, VirtualService,
 };
 use crate::proxy::{Interception, Proxy, Role};
 use crate::xds::pb::core;
 use crate::xds::pb::hcm::http_connection_manager as manager;
 use crate::xds::pb::listener::Listener;
+use std::sync::Arc;
 
 fn packed(filter: &listener::Filter) -> &pb::Any {
     match &filter.config_type {
@@ -112,7 +114,7 @@ fn named<'l>(listeners: &'l [Listener], name: &str) -> &'l Listener {
 }
 
 /// A snapshot of these Gateways and rules with the credential `n/cert`.
-fn edge(gateways: Vec<Gateway>, rules: Vec<VirtualService>) -> Snapshot {
+fn edge(gateways: Vec<Gateway>, rules: Vec<VirtualService>) -> Facts {
     snapshot_with(|s| {
         s.gateways = gateways;
         s.virtual_services = rules;
@@ -120,9 +122,9 @@ fn edge(gateways: Vec<Gateway>, rules: Vec<VirtualService>) -> Snapshot {
     })
 }
 
-fn edge_listeners(snapshot: &Snapshot) -> (Vec<Listener>, Vec<String>) {
+fn edge_listeners(snapshot: &Facts) -> (Vec<Listener>, Vec<String>) {
     let view = router();
-    let (listeners, findings) = gateway_listeners(&Scope::new(snapshot, &view));
+    let (listeners, findings) = Eyes::new(snapshot, &view).look(gateway_listeners);
     (listeners, codes(&findings))
 }
 
@@ -138,7 +140,7 @@ fn l4_match() -> L4Match {
     L4Match {
         destination_subnets: Vec::new(),
         port: None,
-        source_labels: Labels::default(),
+        source_labels: Selector::default(),
         source_namespace: None,
         gateways: Vec::new(),
         span: line(7),
@@ -222,7 +224,7 @@ fn a_chain_without_its_secret_is_left_out_and_the_others_stay() {
     // `compile` has said what is missing.
     assert!(findings.is_empty(), "{findings:?}");
     let view = router();
-    let secrets = gateway_secrets(&Scope::new(&snapshot, &view));
+    let secrets = Eyes::new(&snapshot, &view).look(gateway_secrets);
     let names: Vec<&str> = secrets.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["kubernetes-gateway://n/cert", "kubernetes-gateway://n/cert-cacert"]);
 }
@@ -359,13 +361,13 @@ fn an_unprivileged_router_keeps_away_from_low_ports() {
     let snapshot = edge(vec![gateway("n", "g", [server(80, Protocol::Http, &["*"])])], Vec::new());
     let mut view = router();
     view.options.unprivileged = true;
-    let (listeners, findings) = gateway_listeners(&Scope::new(&snapshot, &view));
+    let (listeners, findings) = Eyes::new(&snapshot, &view).look(gateway_listeners);
     assert!(listeners.is_empty());
     assert_eq!(codes(&findings), ["PF0408"]);
 }
 
-fn outbound(snapshot: &Snapshot, view: &View) -> Vec<Listener> {
-    outbound_listeners(&Scope::new(snapshot, view)).0
+fn outbound(snapshot: &Facts, view: &Parts) -> Vec<Listener> {
+    Eyes::new(snapshot, view).look(|scope| outbound_listeners(scope, &plan(scope)))
 }
 
 #[test]
@@ -416,7 +418,7 @@ fn a_match_all_chain_is_the_default_unless_it_is_alone() {
 fn without_interception_listeners_bind_and_nothing_falls_through() {
     let services = vec![service("a.x", &[(8080, Protocol::Http), (8443, Protocol::Tls)])];
     let snapshot = snapshot_with(|s| s.services = services);
-    let view = View { interception: Interception::None, ..sidecar() };
+    let view = Parts { interception: Interception::None, ..sidecar() };
     let listeners = outbound(&snapshot, &view);
     assert_eq!(names(&listeners), ["127.0.0.1_8080", "127.0.0.1_8443"]);
     assert_eq!(chains(&listeners[0]), ["rds 8080"]);
@@ -425,9 +427,10 @@ fn without_interception_listeners_bind_and_nothing_falls_through() {
     assert!(filters(&listeners[0]).is_empty());
 }
 
-fn inbound(snapshot: &Snapshot, proxy: &Proxy) -> (Vec<Listener>, Vec<String>) {
-    let view = View::of(snapshot, proxy);
-    let (listeners, findings) = inbound_listeners(&Scope::new(snapshot, &view), proxy);
+fn inbound(snapshot: &Facts, proxy: &Proxy) -> (Vec<Listener>, Vec<String>) {
+    let (workload, view) = workload(snapshot, proxy);
+    let site = InboundSite { workload: &workload, view: &Viewer::new(&view) };
+    let (listeners, findings) = inbound_listeners(&site);
     (listeners, codes(&findings))
 }
 
@@ -440,11 +443,11 @@ fn a_workload_is_reached_on_the_ports_of_its_services() {
     let mut a =
         service("a.default", &[(80, Protocol::Grpc), (81, Protocol::Tcp), (82, Protocol::Auto)]);
     a.endpoints =
-        vec![endpoint("10.0.0.1", 80), endpoint("10.0.0.1", 81), endpoint("10.0.0.1", 82)];
-    a.endpoints[0].target_port = 8080;
+        [endpoint("10.0.0.1", 80), endpoint("10.0.0.1", 81), endpoint("10.0.0.1", 82)].into();
+    Arc::make_mut(&mut a.endpoints)[0].target_port = 8080;
     let mut b = service("b.default", &[(90, Protocol::Tcp)]);
-    b.endpoints = vec![endpoint("10.0.0.1", 90)];
-    b.endpoints[0].target_port = 8080;
+    b.endpoints = [endpoint("10.0.0.1", 90)].into();
+    Arc::make_mut(&mut b.endpoints)[0].target_port = 8080;
     let snapshot = snapshot_with(|s| s.services = vec![a, b]);
     let (listeners, findings) = inbound(&snapshot, &captured());
     assert_eq!(names(&listeners), ["virtualInbound"]);
@@ -488,7 +491,7 @@ fn without_interception_only_ingress_listeners_exist_and_they_bind() {
         span: line(5),
     };
     let mut a = service("a.default", &[(80, Protocol::Http), (8080, Protocol::Http)]);
-    a.endpoints = vec![endpoint("10.0.0.1", 80)];
+    a.endpoints = [endpoint("10.0.0.1", 80)].into();
     let mut snapshot = snapshot_with(|s| s.services = vec![a]);
     let proxy = Proxy { interception: Interception::None, ..captured() };
     assert!(inbound(&snapshot, &proxy).0.is_empty());

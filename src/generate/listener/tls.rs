@@ -1,11 +1,11 @@
 //! TLS at the proxy: the contexts of servers, and the secrets that they name.
 
 use crate::diag::{Code, Diagnostic};
-use crate::generate::Scope;
 use crate::generate::cluster::subject_alt_name;
 use crate::generate::credentials::{self, CredentialFault, SecretUse};
 use crate::model::{
-    CaSource, CertificateSource, Origin, ServerTls, ServerTlsMode, TlsDefaults, TlsVersion,
+    CaSource, CertificateSource, Namespace, Origin, Secrets, ServerTls, ServerTlsMode, TlsDefaults,
+    TlsVersion,
 };
 use crate::xds::pb::{self, core, tls};
 use std::sync::Arc;
@@ -35,11 +35,12 @@ impl<'a> ServerContext<'a> {
     /// When a secret is missing or incomplete. The filter chain must then be left out: Envoy would
     /// wait for the secret, at boot with every listener closed (envoy-facts F41, F42).
     pub fn new(
-        scope: &Scope<'a>,
+        secrets: &'a Secrets,
+        proxy: &Namespace,
         owner: &Origin,
         settings: &'a ServerTls,
     ) -> Result<ServerContext<'a>, Unusable> {
-        let (proxy, namespace) = (&scope.view.namespace, &owner.name.namespace);
+        let namespace = &owner.name.namespace;
         let refused = |code, message: &str| {
             let finding = owner.diagnostic_at(&settings.span, code, message);
             Err(Unusable::Settings(Box::new(finding)))
@@ -49,7 +50,7 @@ impl<'a> ServerContext<'a> {
         match &settings.certificates {
             CertificateSource::Credentials(names) => {
                 for name in names {
-                    let found = credentials::certificate(scope.snapshot, proxy, namespace, name);
+                    let found = credentials::certificate(secrets, proxy, namespace, name);
                     certificates.push(found.map_err(fault)?);
                 }
             }
@@ -61,7 +62,7 @@ impl<'a> ServerContext<'a> {
         }
         let ca = match ca_name(settings) {
             Some(name) => {
-                let found = credentials::validation(scope.snapshot, proxy, namespace, name);
+                let found = credentials::validation(secrets, proxy, namespace, name);
                 Some(found.map_err(fault)?)
             }
             None => None,

@@ -8,6 +8,7 @@ use crate::generate::listener::matches::ChainMatch;
 use crate::generate::listener::tcp::TcpRoute;
 use crate::model::{GatewayRef, Hostname, L4Match, Protocol, TcpRule, TlsRule, VirtualService};
 use ipnet::IpNet;
+use std::sync::Arc;
 
 /// The VirtualServices of an egress listener that have `tcp` or `tls` rules, by host.
 pub(super) struct L4Rules<'a> {
@@ -17,9 +18,9 @@ pub(super) struct L4Rules<'a> {
 
 impl<'a> L4Rules<'a> {
     /// The index of these VirtualServices.
-    pub fn new(all: &[&'a VirtualService]) -> L4Rules<'a> {
+    pub fn new(all: &'a [Arc<VirtualService>]) -> L4Rules<'a> {
         let rules: Vec<&VirtualService> =
-            all.iter().copied().filter(|v| !v.tcp.is_empty() || !v.tls.is_empty()).collect();
+            all.iter().map(|v| &**v).filter(|v| !v.tcp.is_empty() || !v.tls.is_empty()).collect();
         let hosts = rules.iter().enumerate().flat_map(|(i, v)| v.hosts.iter().map(move |h| (i, h)));
         L4Rules { by_host: HostIndex::new(hosts), rules }
     }
@@ -33,7 +34,7 @@ impl<'a> L4Rules<'a> {
     pub fn chains(
         &self,
         scope: &Scope<'a>,
-        request: &Request<'_, 'a>,
+        request: &Request<'a>,
         place: &Place,
     ) -> Vec<PlannedChain<'a>> {
         let rules = self.of(&request.service().hostname);
@@ -45,13 +46,13 @@ impl<'a> L4Rules<'a> {
     }
 }
 
-struct Build<'b, 's, 'a> {
+struct Build<'b, 'a> {
     scope: &'b Scope<'a>,
-    request: &'b Request<'s, 'a>,
+    request: &'b Request<'a>,
     place: &'b Place,
 }
 
-impl<'a> Build<'_, '_, 'a> {
+impl<'a> Build<'_, 'a> {
     fn tls(&self, rules: &[&'a VirtualService]) -> Vec<PlannedChain<'a>> {
         let mut chains: Vec<PlannedChain<'a>> = Vec::new();
         for rule in rules {
@@ -122,8 +123,8 @@ impl<'a> Build<'_, '_, 'a> {
         let view = self.scope.view;
         (wanted.gateways.is_empty() || wanted.gateways.contains(&GatewayRef::Mesh))
             && wanted.port.is_none_or(|port| port == self.request.port)
-            && view.labels.selected_by(&wanted.source_labels)
-            && wanted.source_namespace.as_ref().is_none_or(|n| *n == view.namespace)
+            && view.selected_by(&wanted.source_labels)
+            && wanted.source_namespace.as_ref().is_none_or(|n| n == view.namespace())
     }
 
     /// The networks that a match asks for; on a socket there are none to ask for.
@@ -134,6 +135,7 @@ impl<'a> Build<'_, '_, 'a> {
     fn service(&self) -> ChainAction<'a> {
         let Request { protocol, .. } = *self.request;
         ChainAction::Tcp(TcpRoute::to_service(
+            self.scope,
             self.request.service(),
             self.request.target_port(),
             protocol,

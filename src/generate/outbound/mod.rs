@@ -13,6 +13,7 @@ mod tests;
 
 use super::listener::matches::{ChainMatch, PLAIN_HTTP, PLAIN_HTTP_WITH_1_0};
 use super::listener::tcp::TcpRoute;
+use super::targets::TakenAddresses;
 use super::{EgressScope, Scope, ScopedService, names};
 use crate::diag::{Code, Diagnostic};
 use crate::model::{
@@ -92,9 +93,24 @@ pub enum RouteContent<'a> {
     Everything,
 }
 
+impl OutboundPlan<'_> {
+    /// The addresses that outbound listeners have: Envoy refuses a second listener there, whether
+    /// or not they bind (envoy-facts F37).
+    pub fn addresses(&self, scope: &Scope<'_>) -> TakenAddresses {
+        let mut taken: TakenAddresses =
+            self.listeners.iter().map(|l| (l.bind.clone(), l.port)).collect();
+        if scope.view.role() == Role::Sidecar && scope.view.interception() != Interception::None {
+            let wildcard = || scope.view.ip_mode().wildcard().to_owned();
+            taken.insert((wildcard(), scope.mesh().proxy_listen_port));
+            taken.insert((wildcard(), scope.mesh().proxy_inbound_listen_port));
+        }
+        taken
+    }
+}
+
 /// Plans the outbound listeners of a sidecar. A router has none.
 pub fn plan<'a>(scope: &Scope<'a>) -> OutboundPlan<'a> {
-    if scope.view.role == Role::Router {
+    if scope.view.role() == Role::Router {
         return OutboundPlan::default();
     }
     let mut planner = Planner {
@@ -102,20 +118,20 @@ pub fn plan<'a>(scope: &Scope<'a>) -> OutboundPlan<'a> {
         table: Table::default(),
         routes: BTreeMap::new(),
         findings: Vec::new(),
-        plain_http: match scope.view.options.http10 {
+        plain_http: match scope.view.options().http10 {
             true => PLAIN_HTTP_WITH_1_0,
             false => PLAIN_HTTP,
         },
-        reserved: match scope.view.interception {
+        reserved: match scope.view.interception() {
             Interception::Redirect | Interception::Tproxy => {
-                let mesh = &scope.snapshot.mesh;
+                let mesh = &scope.mesh();
                 BTreeSet::from([mesh.proxy_listen_port, mesh.proxy_inbound_listen_port])
             }
             Interception::None => BTreeSet::new(),
         },
     };
     planner.forward_proxy();
-    for (position, egress) in scope.egress.iter().enumerate() {
+    for (position, egress) in scope.world.egress.iter().enumerate() {
         planner.egress(position, egress);
     }
     OutboundPlan {
@@ -137,8 +153,8 @@ struct Planner<'s, 'a> {
 
 /// One service port that wants to be on a listener.
 #[derive(Clone)]
-struct Request<'s, 'a> {
-    scoped: &'s ScopedService<'a>,
+struct Request<'a> {
+    scoped: &'a ScopedService,
     /// The port as the service has it, where findings point.
     declared: Option<&'a ServicePort>,
     /// What the listener speaks: the egress listener's protocol, else the port's own.
@@ -149,9 +165,9 @@ struct Request<'s, 'a> {
     egress: usize,
 }
 
-impl<'a> Request<'_, 'a> {
+impl<'a> Request<'a> {
     fn service(&self) -> &'a Service {
-        self.scoped.service
+        &self.scoped.service
     }
 
     /// The port of the service that traffic goes to: a service with one port leaves no doubt.
@@ -199,13 +215,13 @@ struct Place {
 impl<'a> Planner<'_, 'a> {
     /// The HTTP forward proxy listener. It comes first, so that a service on its port is told.
     fn forward_proxy(&mut self) {
-        let mesh = self.scope.snapshot.mesh.proxy_http_port;
-        let port = self.scope.view.options.http_proxy_port.unwrap_or(mesh);
+        let mesh = self.scope.mesh().proxy_http_port;
+        let port = self.scope.view.options().http_proxy_port.unwrap_or(mesh);
         if port == 0 {
             return;
         }
         let route = names::HTTP_PROXY_ROUTE.to_owned();
-        let egress = self.scope.egress.iter().position(|e| port_of(e.listener).is_none());
+        let egress = self.scope.world.egress.iter().position(|e| port_of(e.listener()).is_none());
         let content = RouteContent::Everything;
         self.routes.insert(route.clone(), OutboundRoute { egress, content });
         let owner = Owner { service: None, port: None, protocol: Protocol::HttpProxy };
@@ -213,16 +229,16 @@ impl<'a> Planner<'_, 'a> {
             matches: ChainMatch::default(),
             action: ChainAction::Http { route, protocol: Protocol::HttpProxy },
         };
-        let localhost = self.scope.view.ip_mode.localhost().to_owned();
+        let localhost = self.scope.view.ip_mode().localhost().to_owned();
         self.table.insert(localhost, port, Entry::locked(owner, chain));
     }
 
-    fn egress(&mut self, position: usize, egress: &EgressScope<'a>) {
-        let listener = egress.listener;
+    fn egress(&mut self, position: usize, egress: &'a EgressScope) {
+        let listener = egress.listener();
         let bind = listener.and_then(|l| l.bind.as_deref());
         let socket = bind.is_some_and(|b| b.starts_with("unix://"));
         let binds = socket
-            || self.scope.view.interception == Interception::None
+            || self.scope.view.interception() == Interception::None
             || listener.is_some_and(|l| l.capture_mode == CaptureMode::None);
         let rules = L4Rules::new(&egress.virtual_services);
         for scoped in &egress.services {
@@ -256,12 +272,12 @@ impl<'a> Planner<'_, 'a> {
     }
 
     /// Finds the addresses of a service port and adds it there.
-    fn place(&mut self, request: &Request<'_, 'a>, bind: Option<&str>, rules: &L4Rules<'a>) {
+    fn place(&mut self, request: &Request<'a>, bind: Option<&str>, rules: &L4Rules<'a>) {
         if request.protocol == Protocol::Udp {
             return;
         }
         if request.binds
-            && self.scope.view.options.unprivileged
+            && self.scope.view.options().unprivileged
             && (1..1024).contains(&request.port)
         {
             let port = request.port;
@@ -271,7 +287,7 @@ impl<'a> Planner<'_, 'a> {
             return;
         }
         for place in self.places(request, bind) {
-            if place.bind == self.scope.view.ip_mode.wildcard()
+            if place.bind == self.scope.view.ip_mode().wildcard()
                 && self.reserved.contains(&request.port)
             {
                 let port = request.port;
@@ -284,14 +300,14 @@ impl<'a> Planner<'_, 'a> {
         }
     }
 
-    fn places(&self, request: &Request<'_, 'a>, bind: Option<&str>) -> Vec<Place> {
+    fn places(&self, request: &Request<'a>, bind: Option<&str>) -> Vec<Place> {
         let shared = |bind: &str| Place { bind: bind.to_owned(), networks: Vec::new(), own: false };
-        let wildcard = self.scope.view.ip_mode.wildcard();
+        let wildcard = self.scope.view.ip_mode().wildcard();
         if let Some(bind) = bind {
             return vec![shared(bind)];
         }
         if request.binds {
-            return vec![shared(self.scope.view.ip_mode.localhost())];
+            return vec![shared(self.scope.view.ip_mode().localhost())];
         }
         if request.protocol.is_http() {
             return vec![shared(wildcard)];
@@ -328,7 +344,7 @@ impl<'a> Planner<'_, 'a> {
     /// A service without an address whose clients dial its endpoints gets a listener for each.
     /// (Istio leaves out the proxy's own address; what we share between proxies cannot know it, and
     /// a connection to oneself through the proxy works.)
-    fn headless(&self, request: &Request<'_, 'a>) -> Option<Vec<Place>> {
+    fn headless(&self, request: &Request<'a>) -> Option<Vec<Place>> {
         let service = request.service();
         if service.resolution != Resolution::None {
             return None;
@@ -348,13 +364,13 @@ impl<'a> Planner<'_, 'a> {
         Some(addresses.into_iter().map(own).collect())
     }
 
-    fn add(&mut self, request: &Request<'_, 'a>, place: &Place, rules: &L4Rules<'a>) {
+    fn add(&mut self, request: &Request<'a>, place: &Place, rules: &L4Rules<'a>) {
         let route = self.route_name(request, place);
         let http = |matches| PlannedChain {
             matches,
             action: ChainAction::Http { route: route.clone(), protocol: request.protocol },
         };
-        let wildcard = place.bind == self.scope.view.ip_mode.wildcard();
+        let wildcard = place.bind == self.scope.view.ip_mode().wildcard();
         let owner = request.owner();
         let mut entry = match request.protocol {
             protocol if protocol.is_http() => match protocol {
@@ -393,7 +409,7 @@ impl<'a> Planner<'_, 'a> {
         }
     }
 
-    fn route_name(&self, request: &Request<'_, 'a>, place: &Place) -> String {
+    fn route_name(&self, request: &Request<'a>, place: &Place) -> String {
         if request.port == 0 {
             return place.bind.clone();
         }
@@ -406,12 +422,7 @@ impl<'a> Planner<'_, 'a> {
         }
     }
 
-    fn conflict(
-        &mut self,
-        request: &Request<'_, 'a>,
-        bind: &str,
-        conflict: &conflict::Conflict<'a>,
-    ) {
+    fn conflict(&mut self, request: &Request<'a>, bind: &str, conflict: &conflict::Conflict<'a>) {
         let address = names::listener(bind, request.port);
         let other = conflict.with;
         let what = &conflict.what;
@@ -432,12 +443,7 @@ impl<'a> Planner<'_, 'a> {
         self.findings.push(finding);
     }
 
-    fn finding(
-        &mut self,
-        request: &Request<'_, 'a>,
-        code: Code,
-        message: impl FnOnce(&str) -> String,
-    ) {
+    fn finding(&mut self, request: &Request<'a>, code: Code, message: impl FnOnce(&str) -> String) {
         let service = request.service();
         let span = request.declared.map_or(&service.origin.span, |p| &p.span);
         let message = message(&request.owner().label());

@@ -1,22 +1,21 @@
 //! Who gets which outbound listener, told on small services.
 
 use super::*;
-use crate::generate::View;
 use crate::generate::test_support::{
-    line, origin, service, sidecar, snapshot_with, virtual_service, weighted,
+    Eyes, Facts, Parts, line, origin, service, sidecar, snapshot_with, virtual_service, weighted,
 };
 use crate::model::{
-    HostImport, Hostname, L4Match, Labels, ListenerPort, Protocol, Service, Sidecar, Snapshot,
-    TcpRule, TlsMatch, TlsRule, VirtualService,
+    HostImport, Hostname, L4Match, ListenerPort, Protocol, Selector, Service, Sidecar, TcpRule,
+    TlsMatch, TlsRule, VirtualService,
 };
 use crate::proxy::Interception;
 
-fn captured() -> View {
+fn captured() -> Parts {
     sidecar()
 }
 
-fn uncaptured() -> View {
-    View { interception: Interception::None, ..sidecar() }
+fn uncaptured() -> Parts {
+    Parts { interception: Interception::None, ..sidecar() }
 }
 
 /// A service with addresses.
@@ -59,14 +58,16 @@ fn listeners(plan: &OutboundPlan<'_>) -> Vec<String> {
     plan.listeners.iter().map(listener).collect()
 }
 
-fn planned(snapshot: &Snapshot, view: &View) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let scope = Scope::new(snapshot, view);
+fn planned(snapshot: &Facts, view: &Parts) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let eyes = Eyes::new(snapshot, view);
+    let viewer = eyes.viewer();
+    let scope = eyes.scope(&viewer);
     let plan = plan(&scope);
     let findings = plan.findings.iter().map(|d| format!("{} {}", d.code, d.message)).collect();
     (listeners(&plan), plan.routes.keys().cloned().collect(), findings)
 }
 
-fn of_services(services: Vec<Service>, view: &View) -> (Vec<String>, Vec<String>, Vec<String>) {
+fn of_services(services: Vec<Service>, view: &Parts) -> (Vec<String>, Vec<String>, Vec<String>) {
     planned(&snapshot_with(|s| s.services = services), view)
 }
 
@@ -74,7 +75,7 @@ fn l4_match() -> L4Match {
     L4Match {
         destination_subnets: Vec::new(),
         port: None,
-        source_labels: Labels::default(),
+        source_labels: Selector::default(),
         source_namespace: None,
         gateways: Vec::new(),
         span: line(1),
@@ -213,7 +214,7 @@ fn an_endpoint_of_a_headless_service_is_an_address() {
     headless.resolution = Resolution::None;
     let (listeners, _, _) = of_services(vec![headless.clone()], &captured());
     assert_eq!(listeners, ["0.0.0.0_5432: outbound|5432||db.x"]);
-    headless.endpoints = vec![crate::generate::test_support::endpoint("10.0.0.7", 5432)];
+    headless.endpoints = [crate::generate::test_support::endpoint("10.0.0.7", 5432)].into();
     let (listeners, _, _) = of_services(vec![headless], &captured());
     assert_eq!(listeners, ["10.0.0.7_5432: outbound|5432||db.x"]);
 }

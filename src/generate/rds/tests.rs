@@ -3,29 +3,29 @@
 use super::*;
 use crate::diag::Code;
 use crate::generate::test_support::*;
-use crate::generate::{View, shared};
+use crate::generate::test_support::{Parts, shared};
 use crate::model::Protocol::{Auto, Http, Tcp};
 use crate::model::{
     Address, Destination, HttpAction, HttpRule, Namespace, OutboundMode, OutboundTrafficPolicy,
-    Sidecar, Snapshot, Visibility,
+    Sidecar, Visibility,
 };
 use crate::proxy::Interception;
 use crate::xds::TypeUrl;
 use crate::xds::pb::Message;
 
-fn made(snapshot: &Snapshot, view: &View, name: &str) -> proto::RouteConfiguration {
+fn made(snapshot: &Facts, view: &Parts, name: &str) -> proto::RouteConfiguration {
     let generated = shared(snapshot, view);
     let resource = generated.set.get(TypeUrl::Route, name);
     let resource = resource.unwrap_or_else(|| panic!("{name} is missing"));
     proto::RouteConfiguration::decode(&*resource.body).unwrap()
 }
 
-fn names_of(snapshot: &Snapshot, view: &View) -> Vec<String> {
+fn names_of(snapshot: &Facts, view: &Parts) -> Vec<String> {
     shared(snapshot, view).set.of_type(TypeUrl::Route).map(|r| r.name.to_string()).collect()
 }
 
 /// Virtual hosts as `name: first domain, … -> what the first route does`.
-fn hosts(snapshot: &Snapshot, view: &View, name: &str) -> Vec<String> {
+fn hosts(snapshot: &Facts, view: &Parts, name: &str) -> Vec<String> {
     made(snapshot, view, name)
         .virtual_hosts
         .iter()
@@ -33,7 +33,7 @@ fn hosts(snapshot: &Snapshot, view: &View, name: &str) -> Vec<String> {
         .collect()
 }
 
-fn domains(snapshot: &Snapshot, view: &View, route: &str, host: &str) -> Vec<String> {
+fn domains(snapshot: &Facts, view: &Parts, route: &str, host: &str) -> Vec<String> {
     let configuration = made(snapshot, view, route);
     let found = configuration.virtual_hosts.into_iter().find(|h| h.name == host);
     found.unwrap_or_else(|| panic!("{host} is missing")).domains
@@ -202,7 +202,7 @@ fn without_interception_sniffed_services_share_the_ports_routes() {
     let mut sniffed = service("a.com", &[(70, Auto)]);
     sniffed.addresses = vec![Address::Ip("1.2.3.4".parse().unwrap())];
     let snapshot = snapshot(vec![sniffed, service("b.com", &[(70, Http)])], Vec::new());
-    let view = View { interception: Interception::None, ..sidecar() };
+    let view = Parts { interception: Interception::None, ..sidecar() };
     assert_eq!(
         hosts(&snapshot, &view, "70"),
         ["a.com:70 -> outbound|70||a.com", "b.com:70 -> outbound|70||b.com", "block_all -> 502"]
@@ -212,8 +212,8 @@ fn without_interception_sniffed_services_share_the_ports_routes() {
 #[test]
 fn unknown_hosts_follow_the_outbound_policy() {
     let mut snapshot = snapshot(vec![service("a.com", &[(80, Http)])], Vec::new());
-    let last = |snapshot: &Snapshot, interception| {
-        let view = View { interception, ..sidecar() };
+    let last = |snapshot: &Facts, interception| {
+        let view = Parts { interception, ..sidecar() };
         hosts(snapshot, &view, "80").pop().unwrap()
     };
     let policy = |mode, egress_proxy| OutboundTrafficPolicy { mode, egress_proxy };
@@ -319,7 +319,7 @@ fn a_sidecar_that_allows_what_cannot_be_is_told() {
         inbound_connection_pool: None,
     }];
     let codes = |interception| -> Vec<Code> {
-        let view = View { interception, ..sidecar() };
+        let view = Parts { interception, ..sidecar() };
         shared(&snapshot, &view).diagnostics.iter().map(|f| f.code).collect()
     };
     assert_eq!(codes(Interception::None), [Code::NoEffect]);

@@ -85,7 +85,7 @@ pub fn forward(
     action.host_rewrite_specifier = authority.map(HostRewriteSpecifier::HostRewriteLiteral);
     action.retry_policy = retry::policy(
         rule.retries.as_ref(),
-        place.scope.snapshot.mesh.default_http_retry.as_ref(),
+        place.scope.mesh().default_http_retry.as_ref(),
         previous_hosts,
     );
     route::route::Action::Route(action)

@@ -84,9 +84,9 @@ impl Place<'_> {
     /// Why the cluster of a destination does not exist for this proxy, where the check of the
     /// documents among themselves could not tell.
     pub fn gap(&self, destination: &Destination) -> Option<Gap> {
-        let snapshot = self.scope.snapshot;
-        let Some(scoped) = self.scope.find(&destination.host) else {
-            let hidden = snapshot.services_of_host(&destination.host).next().is_some();
+        let services = &self.scope.world.routing.services;
+        let Some(scoped) = self.scope.world.find(&destination.host) else {
+            let hidden = services.of_host(&destination.host).next().is_some();
             return hidden.then_some(Gap::Hidden);
         };
         let port = destination.port.unwrap_or_else(|| self.default_port(&destination.host));
@@ -97,9 +97,9 @@ impl Place<'_> {
         match destination.port {
             None => Some(Gap::NoDefaultPort { port, ports: ports() }),
             Some(port) => {
-                let mut of_host = snapshot.services_of_host(&destination.host);
+                let mut of_host = services.of_host(&destination.host);
                 of_host
-                    .any(|s| s.port(port).is_some())
+                    .any(|(_, s)| s.port(port).is_some())
                     .then(|| Gap::NoPort { port, ports: ports() })
             }
         }
@@ -114,7 +114,8 @@ impl Place<'_> {
             && !self.destination_rule(host).is_some_and(defined)
             && self
                 .scope
-                .snapshot
+                .world
+                .routing
                 .destination_rules
                 .iter()
                 .any(|r| host.is_subset_of(&r.host) && defined(r))
@@ -122,8 +123,7 @@ impl Place<'_> {
 
     /// The DestinationRule of a destination, as this proxy sees it.
     pub fn destination_rule(&self, host: &Hostname) -> Option<&DestinationRule> {
-        let service = self.scope.find(host)?.service;
-        self.scope.destination_rule(service).map(|rule| &**rule)
+        self.scope.world.destination_rule(host).map(|rule| &**rule)
     }
 
     fn default_port(&self, host: &Hostname) -> u16 {
@@ -131,13 +131,12 @@ impl Place<'_> {
             Registry::ListenPort => self.listen_port,
             Registry::OnlyPortOr(port) => self.only_port(host).unwrap_or(port),
             Registry::Gateway(namespace) => {
-                let visible = self
-                    .scope
-                    .snapshot
-                    .service(namespace, host)
-                    .filter(|s| s.visibility.includes(&self.scope.view.namespace));
+                let mut of_host = self.scope.world.routing.services.of_host(host);
+                let visible = of_host
+                    .find(|(_, s)| s.namespace == *namespace)
+                    .filter(|(_, s)| s.visibility.includes(self.scope.view.namespace()));
                 let port = match visible {
-                    Some(service) => only(service.stream_ports().map(|p| p.number)),
+                    Some((_, service)) => only(service.stream_ports().map(|p| p.number)),
                     None => self.only_port(host),
                 };
                 port.unwrap_or(self.listen_port)
@@ -146,7 +145,7 @@ impl Place<'_> {
     }
 
     fn only_port(&self, host: &Hostname) -> Option<u16> {
-        only(self.scope.find(host)?.ports().map(|p| p.number))
+        only(self.scope.world.find(host)?.ports().map(|p| p.number))
     }
 }
 
@@ -158,6 +157,7 @@ fn only(mut ports: impl Iterator<Item = u16>) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::test_support::Eyes;
     use crate::generate::test_support::{destination, router, service, sidecar, snapshot};
     use crate::model::Protocol::Http;
 
@@ -165,7 +165,9 @@ mod tests {
     fn a_sidecar_takes_the_listeners_port_even_if_the_service_has_another() {
         let snapshot = snapshot(vec![service("a.b", &[(8080, Http)])], Vec::new());
         let view = sidecar();
-        let scope = Scope::new(&snapshot, &view);
+        let eyes = Eyes::new(&snapshot, &view);
+        let viewer = eyes.viewer();
+        let scope = eyes.scope(&viewer);
         let mut place = Place {
             scope: &scope,
             gateway: GatewayRef::Mesh,
@@ -187,7 +189,9 @@ mod tests {
             vec![service("a.b", &[(2000, Http)]), near, service("two.b", &[(1, Http), (2, Http)])];
         let snapshot = snapshot(services, Vec::new());
         let view = router();
-        let scope = Scope::new(&snapshot, &view);
+        let eyes = Eyes::new(&snapshot, &view);
+        let viewer = eyes.viewer();
+        let scope = eyes.scope(&viewer);
         let namespace = Namespace::from("near");
         let place = Place {
             scope: &scope,

@@ -1,6 +1,6 @@
 //! The names by which a virtual host is asked for.
 
-use crate::generate::names;
+use crate::generate::{Viewer, names};
 use crate::model::{Address, Service};
 
 /// One domain of a virtual host.
@@ -42,16 +42,16 @@ impl PortForm {
     }
 }
 
-/// The domains of a service for a proxy of this DNS domain: its name with and without final dot,
+/// The domains of a service for a proxy of some DNS domain: its name with and without final dot,
 /// its short names, its addresses.
-pub fn of_service(service: &Service, proxy_domain: &str, form: PortForm) -> Vec<Domain> {
+pub fn of_service(service: &Service, view: &Viewer<'_>, form: PortForm) -> Vec<Domain> {
     let host = &*service.hostname;
     let full = |text: String| Domain { text, is_short: false };
     let mut domains = vec![full(names::domain(host))];
     if host.parse::<std::net::IpAddr>().is_err() && host != "*" {
         domains.push(full(format!("{host}.")));
     }
-    let short = short_names(host, proxy_domain);
+    let short = short_names(host, view);
     domains.extend(short.into_iter().map(|text| Domain { text, is_short: true }));
     domains.extend(service.addresses.iter().filter_map(|address| match address {
         Address::Ip(ip) if ip.is_unspecified() => None,
@@ -68,13 +68,14 @@ pub fn of_host(host: &str, form: PortForm) -> Vec<Domain> {
 
 /// How applications beside this proxy may shorten a host. In a domain like Kubernetes' the
 /// namespace may be left out inside it; elsewhere what both have in common may.
-fn short_names(host: &str, proxy_domain: &str) -> Vec<String> {
-    if let Some((own_namespace, _)) = proxy_domain.split_once(".svc.") {
-        let cluster = &proxy_domain[own_namespace.len()..];
+fn short_names(host: &str, view: &Viewer<'_>) -> Vec<String> {
+    if let Some(cluster) = view.cluster_domain() {
         let Some(short) = host.strip_suffix(cluster) else { return Vec::new() };
         let Some((name, namespace)) = short.split_once('.') else { return Vec::new() };
         let with_svc = format!("{short}.svc");
-        return if namespace == own_namespace {
+        // Only now the proxy's namespace matters, so that hosts of other forms are shared by all.
+        let own_namespace = view.domain().strip_suffix(cluster);
+        return if Some(namespace) == own_namespace {
             vec![name.to_owned(), with_svc, short.to_owned()]
         } else {
             vec![short.to_owned(), with_svc]
@@ -84,7 +85,7 @@ fn short_names(host: &str, proxy_domain: &str) -> Vec<String> {
     let shared = labels
         .iter()
         .rev()
-        .zip(proxy_domain.rsplit('.'))
+        .zip(view.domain().rsplit('.'))
         .take_while(|(host, proxy)| *host == proxy)
         .count();
     let (unique, common) = labels.split_at(labels.len() - shared);
@@ -102,7 +103,7 @@ fn short_names(host: &str, proxy_domain: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::test_support::service;
+    use crate::generate::test_support::{in_domain, service};
 
     #[test]
     fn short_names_follow_the_proxys_domain() {
@@ -119,7 +120,8 @@ mod tests {
             ("local.net", "local.net", vec![]),
             ("example.com", "local.net", vec![]),
         ] {
-            assert_eq!(short_names(host, domain), expected, "{host} for {domain}");
+            let view = in_domain(domain);
+            assert_eq!(short_names(host, &Viewer::new(&view)), expected, "{host} for {domain}");
         }
     }
 
@@ -130,8 +132,9 @@ mod tests {
             .iter()
             .map(|ip| Address::Ip(ip.parse().unwrap()))
             .collect();
+        let view = in_domain("x.net");
         let texts = |form| -> Vec<String> {
-            of_service(&service, "x.net", form).into_iter().map(|d| d.text).collect()
+            of_service(&service, &Viewer::new(&view), form).into_iter().map(|d| d.text).collect()
         };
         assert_eq!(texts(PortForm::Ignored), ["a.com", "a.com.", "10.0.0.1", "[fd00::1]"]);
         assert_eq!(
@@ -143,7 +146,9 @@ mod tests {
 
     #[test]
     fn an_address_as_host_has_no_final_dot() {
-        let texts: Vec<_> = of_service(&service("10.0.0.1", &[]), "x.net", PortForm::Ignored);
+        let view = in_domain("x.net");
+        let service = service("10.0.0.1", &[]);
+        let texts: Vec<_> = of_service(&service, &Viewer::new(&view), PortForm::Ignored);
         assert_eq!(texts, of_host("10.0.0.1", PortForm::Ignored));
         assert_eq!(of_host("fd00::1", PortForm::Ignored)[0].text, "[fd00::1]");
     }

@@ -21,8 +21,8 @@ pub fn applies(place: &Place<'_>, wanted: &HttpMatch) -> bool {
         return wanted.gateways.contains(&place.gateway);
     }
     let view = place.scope.view;
-    view.labels.selected_by(&wanted.source_labels)
-        && wanted.source_namespace.as_ref().is_none_or(|n| *n == view.namespace)
+    view.selected_by(&wanted.source_labels)
+        && wanted.source_namespace.as_ref().is_none_or(|n| n == view.namespace())
 }
 
 /// The match of a rule that has none.
@@ -173,17 +173,18 @@ fn inverted(matcher: MetadataMatcher) -> MetadataMatcher {
 mod tests {
     use super::*;
     use crate::generate::route::{Registry, Scheme};
-    use crate::generate::test_support::{http_match, sidecar, snapshot};
-    use crate::generate::{Scope, View};
-    use crate::model::{GatewayRef, Labels, Namespace, ObjectName};
+    use crate::generate::test_support::{Eyes, Parts, http_match, sidecar, snapshot};
+    use crate::model::{GatewayRef, Labels, Namespace, ObjectName, Selector};
 
     fn exact(text: &str) -> Option<StringMatch> {
         Some(StringMatch::Exact(text.to_owned()))
     }
 
-    fn applies_to(view: &View, wanted: &HttpMatch) -> bool {
+    fn applies_to(view: &Parts, wanted: &HttpMatch) -> bool {
         let snapshot = snapshot(Vec::new(), Vec::new());
-        let scope = Scope::new(&snapshot, view);
+        let eyes = Eyes::new(&snapshot, view);
+        let viewer = eyes.viewer();
+        let scope = eyes.scope(&viewer);
         let place = Place {
             scope: &scope,
             gateway: GatewayRef::Mesh,
@@ -199,7 +200,7 @@ mod tests {
         let mut view = sidecar();
         view.labels = Labels::from_iter([("app", "a")]);
         let gateway = || GatewayRef::Gateway(ObjectName::new("n", "g"));
-        let other_labels = || Labels::from_iter([("app", "b")]);
+        let other_labels = || Selector::from_iter([("app", "b")]);
         for (wanted, expected) in [
             (http_match(), true),
             (HttpMatch { port: Some(80), ..http_match() }, true),

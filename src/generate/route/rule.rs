@@ -64,7 +64,7 @@ pub fn service_route(place: &Place<'_>, service: &Service, port: u16) -> route::
     // The policy avoids hosts that failed even when there is a consistent hash, as in Istio.
     forward.retry_policy = retry::policy(
         None,
-        place.scope.snapshot.mesh.default_http_retry.as_ref(),
+        place.scope.mesh().default_http_retry.as_ref(),
         retry::PreviousHosts::Avoid,
     );
     let rule = place.scope.destination_rule(service);
@@ -153,7 +153,7 @@ fn missing(place: &Place<'_>, rules: &VirtualService, to: &Destination, gap: &Ga
             Code::UnknownHost,
             format!(
                 "proxies of namespace '{}' do not see the service '{host}'; requests get 503",
-                place.scope.view.namespace
+                place.scope.view.namespace()
             ),
             "export the service to that namespace".to_owned(),
         ),
@@ -177,7 +177,8 @@ fn missing(place: &Place<'_>, rules: &VirtualService, to: &Destination, gap: &Ga
             format!(
                 "the DestinationRule with subset '{}' of '{host}' does not count for proxies of \
                  namespace '{}'; requests get 503",
-                to.subset, place.scope.view.namespace
+                to.subset,
+                place.scope.view.namespace()
             ),
             "define it in the namespace of the proxy, of the service, or in the root namespace"
                 .to_owned(),

@@ -4,8 +4,8 @@ mod hash;
 
 use super::*;
 use crate::diag::Diagnostic;
+use crate::generate::test_support::Eyes;
 use crate::generate::test_support::*;
-use crate::generate::{Scope, View};
 use crate::model::*;
 use crate::xds::pb::{self, fault, route as proto};
 use proto::route_action::{ClusterSpecifier, HostRewriteSpecifier, hash_policy};
@@ -14,13 +14,15 @@ use std::time::Duration;
 
 /// The routes of these rules, and what is reported.
 fn translated(
-    snapshot: &Snapshot,
-    view: &View,
+    snapshot: &Facts,
+    view: &Parts,
     scheme: Scheme,
     listen_port: u16,
     http: Vec<HttpRule>,
 ) -> (Vec<proto::Route>, Vec<Diagnostic>) {
-    let scope = Scope::new(snapshot, view);
+    let eyes = Eyes::new(snapshot, view);
+    let viewer = eyes.viewer();
+    let scope = eyes.scope(&viewer);
     let place = Place {
         scope: &scope,
         gateway: GatewayRef::Mesh,

@@ -8,7 +8,7 @@ use super::server_tls::{Mode, ServerTlsSettings};
 use super::{Draft, Kind, Lower, Unsupported, rules};
 use crate::config::{Field, Findings, Header, RawDocument};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::model::{self, Hostname, Labels, MeshSettings, Namespace, Protocol, ServerHost};
+use crate::model::{self, Hostname, MeshSettings, Namespace, Protocol, Selector, ServerHost};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ impl Spec {
         });
         model::Gateway {
             origin: origin("Gateway", &document.header),
-            selector: (!self.selector.is_empty()).then(|| Labels(self.selector.clone())),
+            selector: (!self.selector.is_empty()).then(|| Selector::from(self.selector.clone())),
             servers: servers.collect(),
         }
     }

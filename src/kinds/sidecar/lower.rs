@@ -5,8 +5,8 @@ use crate::config::{Field, RawDocument};
 use crate::kinds::document::origin;
 use crate::model::{
     CaptureMode, DefaultEndpoint, Destination, EgressListener, EgressNamespace, HostImport,
-    Hostname, IngressListener, Labels, ListenerPort, Namespace, OutboundMode,
-    OutboundTrafficPolicy, Protocol, Sidecar,
+    Hostname, IngressListener, ListenerPort, Namespace, OutboundMode, OutboundTrafficPolicy,
+    Protocol, Selector, Sidecar,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ pub(super) fn sidecar(spec: &Spec, document: &RawDocument) -> Sidecar {
     let egress = at.key("egress");
     Sidecar {
         origin: origin("Sidecar", &document.header),
-        selector: spec.workload_selector.as_ref().map(|s| Labels(s.labels.clone())),
+        selector: spec.workload_selector.as_ref().map(|s| Selector::from(s.labels.clone())),
         egress: spec
             .egress
             .iter()

@@ -10,8 +10,8 @@ use crate::config::{Field, RawDocument};
 use crate::kinds::document::origin;
 use crate::kinds::values::{self, StringMatch};
 use crate::model::{
-    self, AbortStatus, GatewayRef, Hostname, HttpAction, Labels, Namespace, ObjectName,
-    PathRewrite, RedirectPath, RedirectPort, ResponseBody, VirtualService, Visibility,
+    self, AbortStatus, GatewayRef, Hostname, HttpAction, Namespace, ObjectName, PathRewrite,
+    RedirectPath, RedirectPort, ResponseBody, Selector, VirtualService, Visibility,
 };
 use base64::Engine;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ impl Lowering<'_> {
             without_headers,
             query_params: conditions(&m.query_params),
             port: some_port(m.port),
-            source_labels: Labels(m.source_labels.clone()),
+            source_labels: Selector::from(m.source_labels.clone()),
             source_namespace: some_namespace(&m.source_namespace),
             gateways: self.gateways(&m.gateways),
             stat_prefix: m.stat_prefix.clone(),
@@ -216,7 +216,7 @@ impl Lowering<'_> {
         model::L4Match {
             destination_subnets: subnets(&m.destination_subnets),
             port: some_port(m.port),
-            source_labels: Labels(m.source_labels.clone()),
+            source_labels: Selector::from(m.source_labels.clone()),
             source_namespace: some_namespace(&m.source_namespace),
             gateways: self.gateways(&m.gateways),
             span: self.document.span(at),
@@ -229,7 +229,7 @@ impl Lowering<'_> {
             l4: model::L4Match {
                 destination_subnets: subnets(&m.destination_subnets),
                 port: some_port(m.port),
-                source_labels: Labels(m.source_labels.clone()),
+                source_labels: Selector::from(m.source_labels.clone()),
                 source_namespace: some_namespace(&m.source_namespace),
                 gateways: self.gateways(&m.gateways),
                 span: self.document.span(at),

@@ -5,12 +5,12 @@ use super::*;
 /// A service of the port 80 whose workload listens on 8080.
 fn served(host: &str, protocol: Protocol) -> Service {
     let mut service = service(host, &[(80, protocol)]);
-    service.endpoints = vec![Endpoint { target_port: 8080, ..endpoint("10.0.0.1", 80) }];
+    service.endpoints = [Endpoint { target_port: 8080, ..endpoint("10.0.0.1", 80) }].into();
     service
 }
 
-fn at_proxy(snapshot: &Snapshot, proxy: &Proxy) -> Generated {
-    acceptable(generate::all(snapshot, proxy))
+fn at_proxy(snapshot: &Facts, proxy: &Proxy) -> Generated {
+    acceptable(generate::all(&snapshot.snapshot(), proxy))
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! Whole clusters and assignments, from model values to Envoy's messages.
 
 use crate::diag::Code;
+use crate::generate::test_support::{Facts, Parts, shared};
 use crate::generate::test_support::{
     decode, destination_rule, endpoint, origin, port, proxy_at, router, service, sidecar, span,
     subset,
 };
-use crate::generate::{self, Generated, View};
+use crate::generate::{self, Generated};
 use crate::model::{
     ClientTls, ClientTlsMode, ConnectionPool, DefaultEndpoint, DestinationRule, DestinationRules,
     Endpoint, HttpPool, IngressListener, ListenerPort, LoadBalancer, Locality, Location, Namespace,
     OutlierDetection, PrivateBytes, Protocol, ProxyProtocolVersion, Resolution, Secret, SecretKey,
-    Service, Sidecar, SimpleLb, Snapshot, TcpPool, TrafficPolicy,
+    Service, Sidecar, SimpleLb, TcpPool, TrafficPolicy,
 };
 use crate::proxy::{ClientCertificates, Interception, IpMode, Options, Proxy};
 use crate::xds::TypeUrl;
@@ -29,10 +30,10 @@ const DEFAULT: &str = "outbound|80||a.example";
 const V1: &str = "outbound|80|v1|a.example";
 
 /// A snapshot of these services and rules.
-fn snapshot(services: Vec<Service>, rules: Vec<DestinationRule>) -> Snapshot {
+fn snapshot(services: Vec<Service>, rules: Vec<DestinationRule>) -> Facts {
     let root = Namespace::from("istio-system");
     let destination_rules = DestinationRules::new(rules, root, false);
-    Snapshot { services, destination_rules, ..Default::default() }.indexed()
+    Facts { services, destination_rules, ..Default::default() }
 }
 
 /// A STATIC service with a `v1` and a `v2` endpoint.
@@ -42,7 +43,7 @@ fn two_versions() -> Service {
         ..endpoint(address, 80)
     };
     let endpoints = vec![version("10.0.0.1", "v1"), version("10.0.0.2", "v2")];
-    Service { endpoints, ..service(HOST, &[(80, Protocol::Http)]) }
+    Service { endpoints: endpoints.into(), ..service(HOST, &[(80, Protocol::Http)]) }
 }
 
 fn by_dns(resolution: Resolution) -> Service {
@@ -80,8 +81,8 @@ fn with_tls(tls: ClientTls) -> TrafficPolicy {
 }
 
 /// What a view gets; everything in it must be what Envoy takes.
-fn generated(snapshot: &Snapshot, view: &View) -> Generated {
-    acceptable(generate::shared(snapshot, view))
+fn generated(snapshot: &Facts, view: &Parts) -> Generated {
+    acceptable(shared(snapshot, view))
 }
 
 fn acceptable(generated: Generated) -> Generated {

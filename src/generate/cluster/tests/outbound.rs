@@ -24,14 +24,14 @@ fn a_plain_cluster_is_istios() {
 #[test]
 fn every_proxy_has_a_black_hole_and_an_intercepted_sidecar_the_passthroughs() {
     let snapshot = snapshot(vec![], vec![]);
-    let names = |view: &View| -> Vec<String> {
+    let names = |view: &Parts| -> Vec<String> {
         let generated = generated(&snapshot, view);
         generated.set.of_type(TypeUrl::Cluster).map(|r| r.name.to_string()).collect()
     };
     let all = ["BlackHoleCluster", "InboundPassthroughCluster", "PassthroughCluster"];
     assert_eq!(names(&sidecar()), all);
     assert_eq!(names(&router()), ["BlackHoleCluster"]);
-    let bound = View { interception: Interception::None, ..sidecar() };
+    let bound = Parts { interception: Interception::None, ..sidecar() };
     assert_eq!(names(&bound), ["BlackHoleCluster"], "nothing has an original destination");
 }
 
@@ -84,7 +84,7 @@ fn a_dns_cluster_carries_its_endpoints_and_an_explicit_family() {
         (IpMode::Dual, pb::dns_common::DnsLookupFamily::V4Only),
         (IpMode::V6, pb::dns_common::DnsLookupFamily::V6Only),
     ] {
-        let generated = generated(&snapshot, &View { ip_mode, ..sidecar() });
+        let generated = generated(&snapshot, &Parts { ip_mode, ..sidecar() });
         let cluster = cluster(&generated, DEFAULT);
         let dns = dns_settings(&cluster);
         assert_eq!(dns.dns_lookup_family, i32::from(family));
@@ -99,7 +99,7 @@ fn a_dns_cluster_carries_its_endpoints_and_an_explicit_family() {
 #[test]
 fn a_logical_dns_cluster_has_exactly_one_endpoint() {
     let mut service = by_dns(Resolution::DnsRoundRobin);
-    service.endpoints[1].locality = Locality::parse("r2");
+    Arc::make_mut(&mut service.endpoints)[1].locality = Locality::parse("r2");
     let snapshot = snapshot(vec![service], vec![]);
     let cluster = cluster(&generated(&snapshot, &sidecar()), DEFAULT);
     assert!(dns_settings(&cluster).all_addresses_in_single_endpoint);
@@ -110,12 +110,13 @@ fn a_logical_dns_cluster_has_exactly_one_endpoint() {
 #[test]
 fn a_dns_subset_without_endpoints_has_no_cluster() {
     let mut service = by_dns(Resolution::Dns);
-    service.endpoints.retain(|e| e.labels.get("version") == Some("v2"));
+    let v2 = |e: &&Endpoint| e.labels.get("version") == Some("v2");
+    service.endpoints = service.endpoints.iter().filter(v2).cloned().collect();
     let with_v2 = snapshot(vec![service], vec![rule(TrafficPolicy::default())]);
     let generated_v2 = generated(&with_v2, &sidecar());
     assert!(has_cluster(&generated_v2, DEFAULT) && !has_cluster(&generated_v2, V1));
 
-    let empty = Service { endpoints: vec![], ..by_dns(Resolution::Dns) };
+    let empty = Service { endpoints: Arc::default(), ..by_dns(Resolution::Dns) };
     let none = generated(&snapshot(vec![empty], vec![]), &sidecar());
     assert!(!has_cluster(&none, DEFAULT));
 }
@@ -179,10 +180,10 @@ fn dynamic_dns_is_left_out() {
 #[test]
 fn outlier_detection_of_the_rule_makes_endpoints_fail_over_and_that_of_the_mesh_does_not() {
     let mut service = two_versions();
-    service.endpoints[0].locality = Locality::parse("r1/z1");
-    service.endpoints[1].locality = Locality::parse("r2/z1");
-    let here = View { locality: Locality::parse("r1/z1"), ..sidecar() };
-    let priorities = |snapshot: &Snapshot| -> Vec<u32> {
+    Arc::make_mut(&mut service.endpoints)[0].locality = Locality::parse("r1/z1");
+    Arc::make_mut(&mut service.endpoints)[1].locality = Locality::parse("r2/z1");
+    let here = Parts { locality: Locality::parse("r1/z1"), ..sidecar() };
+    let priorities = |snapshot: &Facts| -> Vec<u32> {
         let generated = generated(snapshot, &here);
         let endpoints = assignment(&generated, DEFAULT).expect("EDS answers it").endpoints;
         endpoints.iter().map(|l| l.priority).collect()

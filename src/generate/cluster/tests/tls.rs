@@ -55,15 +55,14 @@ fn matched_names(cluster: &Cluster) -> Vec<String> {
 #[test]
 fn names_of_the_service_and_its_workloads_are_accepted_unless_the_rule_names_others() {
     let mut service = two_versions();
-    service.subject_alt_names = vec!["se-top".to_owned()];
-    service.endpoints[0].service_account = Arc::from("sa");
+    let account = |domain: &str| format!("spiffe://{domain}/ns/default/sa/sa");
+    service.subject_alt_names = vec!["se-top".to_owned(), account("cluster.local")];
     let of = |tls: ClientTls| {
         let mut snapshot = snapshot(vec![service.clone()], vec![rule(with_tls(tls))]);
         snapshot.mesh.trust_domain_aliases = vec![Arc::from("old")];
         matched_names(&cluster(&generated(&snapshot, &router()), DEFAULT))
     };
     let simple = client_tls(ClientTlsMode::Simple);
-    let account = |domain: &str| format!("spiffe://{domain}/ns/default/sa/sa");
     assert_eq!(of(simple.clone()), ["se-top".to_owned(), account("cluster.local"), account("old")]);
     assert_eq!(of(ClientTls { subject_alt_names: vec!["x".into()], ..simple }), ["x"]);
 }
@@ -90,7 +89,7 @@ fn istio_mutual_is_left_out_and_never_sent_in_plain_text() {
 fn certificates_of_the_proxy_replace_those_of_the_rule_inside_the_mesh_only() {
     let files = ClientCertificates { chain: "/c".into(), key: "/k".into(), root: "/r".into() };
     let options = Options { client_certificates: Some(files), ..Default::default() };
-    let view = View { options, ..sidecar() };
+    let view = Parts { options, ..sidecar() };
     let tls = ClientTls { sni: "s".into(), ..client_tls(ClientTlsMode::IstioMutual) };
     let rules = vec![rule(with_tls(tls))];
     let inside = generated(&snapshot(vec![two_versions()], rules.clone()), &view);
@@ -108,7 +107,7 @@ fn with_credential(mode: ClientTlsMode) -> ClientTls {
     ClientTls { credential_name: Some(Arc::from("cred")), ..client_tls(mode) }
 }
 
-fn add_secret(snapshot: &mut Snapshot) {
+fn add_secret(snapshot: &mut Facts) {
     let bytes = |text: &str| Arc::<[u8]>::from(text.as_bytes());
     let secret = Secret {
         origin: None,
@@ -160,7 +159,7 @@ fn a_sidecar_uses_credentials_of_rules_that_select_it_only() {
     let of = |rule: DestinationRule| {
         let mut snapshot = snapshot(vec![two_versions()], vec![rule]);
         add_secret(&mut snapshot);
-        generated(&snapshot, &View { labels: [("app", "x")].into_iter().collect(), ..sidecar() })
+        generated(&snapshot, &Parts { labels: [("app", "x")].into_iter().collect(), ..sidecar() })
     };
     let unselected = of(rule(policy.clone()));
     assert!(!has_cluster(&unselected, DEFAULT));

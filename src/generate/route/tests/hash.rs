@@ -1,6 +1,7 @@
 //! Which consistent hash of a DestinationRule a destination gets.
 
 use super::*;
+use crate::generate::test_support::Eyes;
 
 /// A DestinationRule for `b.b` that hashes by a header of this name at each level.
 fn hashing(
@@ -87,7 +88,9 @@ fn a_service_without_rules_gets_istios_defaults() {
     let rule = hashing(Some("w"), Some("p"), None, None);
     snapshot.destination_rules = DestinationRules::new([rule], Namespace::from("root"), false);
     let view = sidecar();
-    let scope = Scope::new(&snapshot, &view);
+    let eyes = Eyes::new(&snapshot, &view);
+    let viewer = eyes.viewer();
+    let scope = eyes.scope(&viewer);
     let place = Place {
         scope: &scope,
         gateway: GatewayRef::Mesh,

@@ -1,0 +1,197 @@
+//! Who shares what: the parts of a proxy's configuration, each made once for all who would get the
+//! same, and kept as long as nothing that it was made of differs.
+//!
+//! ```text
+//! view, routing          -> World        what is seen                    (most proxies: the same)
+//! service, rule, mesh    -> clusters     of one service
+//! world                  -> Shared       clusters, listeners, routes, secrets
+//! service's endpoints    -> assignments  of one service
+//! shared, endpoints      -> Complete     with the endpoints
+//! workload               -> Inbound      what leads to the proxy's own workload
+//! complete, inbound      -> Generated    what the proxy gets
+//! ```
+//!
+//! Each arrow is a function that is handed nothing but its left side and a [`Viewer`], and each
+//! result is kept under exactly that: what the left side holds, and what the viewer was asked.
+
+use super::Generated;
+use super::memo::{Memo, Same};
+use super::output::Output;
+use super::own::{self, Inbound};
+use super::scope::{Common, Scope, World};
+use super::service::{ServiceClusters, ServiceEndpoints, ServiceInput};
+use super::targets::{TakenAddresses, Workload};
+use super::view::{View, Viewer};
+use super::{GENERATORS, Plan};
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::model::{Endpoint, Endpoints, Namespace, Routing, ServiceId, Snapshot};
+use crate::proxy::{Proxy, Role};
+use crate::xds::{ResourceSet, TypeUrl};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes what proxies get, and remembers the parts. Snapshots may change from call to call; parts
+/// that a change does not touch are used again.
+#[derive(Debug, Default)]
+pub struct Engine {
+    common: Mutex<Option<(Arc<Routing>, Arc<Common>)>>,
+    /// Worlds that are there, so that equal ones are one.
+    known: Mutex<Vec<Arc<World>>>,
+    worlds: Memo<(Same<Routing>, Role, Namespace), Arc<World>>,
+    clusters: Memo<ServiceInput, ServiceClusters>,
+    shared: Memo<Same<World>, Shared>,
+    assignments: Memo<(ServiceInput, Same<[Endpoint]>), ServiceEndpoints>,
+    complete: Memo<(Same<Shared>, Same<Endpoints>), Complete>,
+    inbound: Memo<Workload, Inbound>,
+    generated: Memo<(Same<Complete>, Option<Same<Inbound>>), Generated>,
+}
+
+/// What proxies with one view share, endpoints aside.
+#[derive(Debug)]
+struct Shared {
+    set: ResourceSet,
+    findings: Vec<Diagnostic>,
+    services: Vec<(ServiceId, Arc<ServiceClusters>)>,
+    /// Where outbound listeners are, so that ingress listeners keep away from there.
+    taken: Arc<TakenAddresses>,
+}
+
+/// The same with the endpoints.
+#[derive(Debug)]
+struct Complete {
+    set: ResourceSet,
+    findings: Vec<Diagnostic>,
+}
+
+impl Engine {
+    /// Everything that one proxy should have.
+    pub fn generate(&self, snapshot: &Snapshot, proxy: &Proxy) -> Arc<Generated> {
+        let view = Arc::new(View::of(snapshot, proxy));
+        let viewer = Viewer::new(&view);
+        let world = self.world(&snapshot.routing, &viewer);
+        let shared = self
+            .shared
+            .get(Same(world.clone()), &viewer, |viewer| self.make_shared(&world, viewer));
+        let key = (Same(shared.clone()), Same(snapshot.endpoints.clone()));
+        let complete = self
+            .complete
+            .get(key, &viewer, |viewer| self.make_complete(&shared, &snapshot.endpoints, viewer));
+        let inbound = match proxy.role {
+            Role::Router => None,
+            Role::Sidecar => {
+                let workload = Workload::of(snapshot, &world, proxy, &shared.taken);
+                let make = |viewer: &Viewer<'_>| own::inbound(&workload, viewer);
+                Some(self.inbound.get(workload.clone(), &viewer, make))
+            }
+        };
+        let key = (Same(complete.clone()), inbound.clone().map(Same));
+        self.generated.get(key, &viewer, |_| put_together(&complete, inbound.as_deref()))
+    }
+
+    /// What all proxies of a view share.
+    #[cfg(test)]
+    pub(super) fn generate_shared(&self, snapshot: &Snapshot, view: &View) -> Generated {
+        let view = Arc::new(view.clone());
+        let viewer = Viewer::new(&view);
+        let world = self.world(&snapshot.routing, &viewer);
+        let shared = self.make_shared(&world, &viewer);
+        put_together(&self.make_complete(&shared, &snapshot.endpoints, &viewer), None)
+    }
+
+    /// Forgets what belongs to other snapshots and is used by nobody any more.
+    pub fn forget_all_but(&self, snapshot: &Snapshot) {
+        let routing = &snapshot.routing;
+        self.worlds.retain(|(of, _, _), _| Arc::ptr_eq(&of.0, routing));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|world| Arc::ptr_eq(&world.routing, routing));
+        drop(known);
+        self.shared.retain(|world, _| Arc::ptr_eq(&world.0.routing, routing));
+        self.complete.retain(|(shared, endpoints), _| {
+            Arc::strong_count(&shared.0) > 1 && Arc::ptr_eq(&endpoints.0, &snapshot.endpoints)
+        });
+        self.generated.retain(|(complete, _), _| Arc::strong_count(&complete.0) > 1);
+        self.inbound.sweep();
+        self.clusters.sweep();
+        self.assignments.sweep();
+    }
+
+    fn common(&self, routing: &Arc<Routing>) -> Arc<Common> {
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        match common.as_ref().filter(|(of, _)| Arc::ptr_eq(of, routing)) {
+            Some((_, known)) => known.clone(),
+            None => {
+                let made = Arc::new(Common::new(routing.clone()));
+                *common = Some((routing.clone(), made.clone()));
+                made
+            }
+        }
+    }
+
+    fn world(&self, routing: &Arc<Routing>, viewer: &Viewer<'_>) -> Arc<World> {
+        let (role, namespace) = viewer.view().class();
+        let key = (Same(routing.clone()), role, namespace);
+        let found = self.worlds.get(key, viewer, |viewer| {
+            let world = self.common(routing).world(viewer);
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(same) = known.iter().find(|other| other.is_same(&world)) {
+                return same.clone();
+            }
+            let world = Arc::new(world);
+            known.push(world.clone());
+            world
+        });
+        Arc::clone(&found)
+    }
+
+    fn make_shared(&self, world: &World, viewer: &Viewer<'_>) -> Shared {
+        let mut output = Output::default();
+        let mut services = Vec::new();
+        for (scoped, rule) in world.services() {
+            let input = ServiceInput::of(world, scoped, rule);
+            let make = |viewer: &Viewer<'_>| input.clusters(viewer);
+            let clusters = self.clusters.get(input.clone(), viewer, make);
+            output.add(&clusters.resources, &clusters.findings);
+            services.push((scoped.id, clusters));
+        }
+        let plan = Plan::new(Scope { world, view: viewer });
+        for generator in GENERATORS {
+            (generator.generate)(&plan, output.of(generator.type_url));
+        }
+        let taken = Arc::new(plan.outbound.addresses(&plan.scope));
+        let (set, findings) = output.into_set();
+        Shared { set, findings, services, taken }
+    }
+
+    fn make_complete(
+        &self,
+        shared: &Shared,
+        endpoints: &Endpoints,
+        viewer: &Viewer<'_>,
+    ) -> Complete {
+        let mut set = shared.set.clone();
+        let mut findings = shared.findings.clone();
+        for (id, clusters) in shared.services.iter().filter(|(_, c)| c.has_endpoints) {
+            let own = endpoints.of(*id);
+            let key = (clusters.input().clone(), Same(own.clone()));
+            let make = |viewer: &Viewer<'_>| clusters.endpoints(own, viewer);
+            let assignments = self.assignments.get(key, viewer, make);
+            findings.extend(assignments.findings.iter().cloned());
+            for resource in &assignments.resources {
+                set.insert(TypeUrl::Endpoint, resource.clone());
+            }
+        }
+        Complete { set, findings }
+    }
+}
+
+fn put_together(complete: &Complete, inbound: Option<&Inbound>) -> Generated {
+    let mut set = complete.set.clone();
+    let mut diags = Diagnostics::new();
+    diags.extend(complete.findings.iter().cloned());
+    if let Some(inbound) = inbound {
+        for (type_url, resource) in &inbound.resources {
+            set.insert(*type_url, resource.clone());
+        }
+        diags.extend(inbound.findings.iter().cloned());
+    }
+    Generated { set: set.into(), diagnostics: diags.into_sorted() }
+}

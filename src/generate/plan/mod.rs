@@ -1,0 +1,9 @@
+//! Snapshot x View -> one decided value, made once and used by all types.
+//!
+//! Everything is settled here: which clusters, listeners, chains and routes there are, what each
+//! is made of, and why. `envoy` then only spells it out, and `seal` makes bytes of that. No YAML and
+//! no protobuf is seen here.
+
+mod because;
+
+pub use because::{Because, Source};
