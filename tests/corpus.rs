@@ -85,8 +85,8 @@ fn findings(text: &str) -> (usize, Vec<Diagnostic>) {
     let mut ours = 0;
     for document in &reading.documents {
         ours += match kinds::decode(document, &mut diags) {
-            Decoded::Good(..) | Decoded::Refused => 1,
-            Decoded::NotYet | Decoded::NotOurs => 0,
+            Decoded::Accepted(_) | Decoded::Refused => 1,
+            Decoded::NotYet | Decoded::Foreign => 0,
         };
     }
     let mut found = diags.into_sorted();

@@ -11,7 +11,7 @@ mod references;
 mod services;
 mod workspace;
 
-pub use documents::{DecodeFn, Decoded, DocumentSet, Entry, Identity};
+pub use documents::{Change, DocumentSet, Entry, Identity, Prepared, prepare};
 pub use workspace::{Compiled, Workspace};
 
 use crate::config::Header;

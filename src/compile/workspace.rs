@@ -3,23 +3,21 @@
 //! The shell reads files and tells the workspace what changed; the workspace knows which version of
 //! each document is in force and makes snapshots. It does no I/O itself.
 
-use super::{Decoded, DocumentSet, Identity, Input, compile};
-use crate::config::{RawDocument, SecretFiles, SourceFile};
+use super::{DocumentSet, Input, Prepared, compile, prepare};
+use crate::config::{SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::kinds::{self, Lower};
+use crate::kinds;
 use crate::model::{MeshSettings, Secret, SecretKey, Snapshot};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is known of all files.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    documents: DocumentSet<Box<dyn Lower>>,
+    documents: DocumentSet,
     mesh: MeshFile,
     secrets: BTreeMap<Arc<str>, DirectorySecret>,
     domain_suffix: Option<Arc<str>>,
-    /// What was in force when [`Workspace::changed_kinds`] was asked last.
-    seen: HashMap<Identity, u128>,
 }
 
 /// The mesh configuration: the settings in force, and what is to be said about the file.
@@ -52,9 +50,21 @@ impl Workspace {
         Workspace { domain_suffix: Some(Arc::from(domain_suffix)), ..Workspace::default() }
     }
 
-    /// Takes a configuration file in its present form.
+    /// Takes a configuration file that was read and decoded with [`prepare`].
+    pub fn take(&mut self, prepared: Prepared) {
+        self.documents.take(prepared);
+    }
+
+    /// Whether this is the form in which the file was taken last, so that there is nothing to do.
+    pub fn is_current(&self, source: &SourceFile) -> bool {
+        self.documents.is_current(source)
+    }
+
+    /// Reads, decodes and takes a configuration file in its present form.
     pub fn replace_file(&mut self, source: SourceFile) {
-        self.documents.replace_file(source, &decode);
+        if !self.is_current(&source) {
+            self.take(prepare(source));
+        }
     }
 
     /// Forgets a configuration file and its documents.
@@ -111,7 +121,7 @@ impl Workspace {
 
     /// How many documents are in force.
     pub fn len(&self) -> usize {
-        self.documents.documents().len()
+        self.documents.documents().count()
     }
 
     /// Whether no document is in force.
@@ -119,23 +129,21 @@ impl Workspace {
         self.len() == 0
     }
 
-    /// The kinds of the documents that came, went or changed since this was asked last.
+    /// The kinds of the documents that came, went or changed since this was asked last. Documents
+    /// that only moved in their files did not change.
     pub fn changed_kinds(&mut self) -> BTreeSet<Arc<str>> {
-        let now: HashMap<Identity, u128> = self
-            .documents
-            .documents()
-            .iter()
-            .map(|e| (Identity::of(&e.raw.header), e.raw.hash))
-            .collect();
-        let before = std::mem::replace(&mut self.seen, now);
-        let changed = self.seen.iter().filter(|(id, hash)| before.get(*id) != Some(*hash));
-        let gone = before.keys().filter(|id| !self.seen.contains_key(*id));
-        changed.map(|(id, _)| id).chain(gone).map(|id| id.kind.clone()).collect()
+        let changes = self.documents.changes().into_iter();
+        let changed = changes.filter(|change| match (&change.before, &change.after) {
+            (Some(before), Some(after)) => before.hash != after.hash,
+            (Some(_), None) | (None, _) => true,
+        });
+        changed
+            .filter_map(|change| Some(change.after.or(change.before)?.header.kind.clone()))
+            .collect()
     }
 
     /// Compiles what is in force.
     pub fn compile(&self) -> Compiled {
-        let documents = self.documents.documents();
         let mut mesh = self.mesh.settings.clone();
         if let Some(suffix) = &self.domain_suffix {
             mesh.domain_suffix = suffix.clone();
@@ -145,7 +153,7 @@ impl Workspace {
             Some((key, directory.secret.clone()?))
         });
         let (snapshot, findings) = compile(Input {
-            documents: documents.iter().map(|e| (&e.raw.header, &*e.value)).collect(),
+            documents: self.documents.documents().map(|e| (&e.header, &*e.value)).collect(),
             mesh,
             directory_secrets: secrets.collect(),
         });
@@ -155,15 +163,5 @@ impl Workspace {
         diags.extend(self.secrets.values().flat_map(|s| s.diagnostics.iter().cloned()));
         diags.extend(findings);
         Compiled { snapshot: Arc::new(snapshot), diagnostics: diags.into_sorted() }
-    }
-}
-
-/// Asks the document's kind.
-fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded<Box<dyn Lower>> {
-    match kinds::decode(document, diags) {
-        kinds::Decoded::Good(_, document) => Decoded::Accepted(document),
-        kinds::Decoded::Refused => Decoded::Refused,
-        kinds::Decoded::NotYet => Decoded::Unserved,
-        kinds::Decoded::NotOurs => Decoded::Foreign,
     }
 }

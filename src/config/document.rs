@@ -10,7 +10,7 @@ use super::yaml;
 use crate::diag::{Diagnostic, Excerpt, Position, Span, lines};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::Xxh3;
 
 /// The namespace of a document that names none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
@@ -182,7 +182,7 @@ impl<'s> Reader<'s> {
         let (header, identity) = header.read(&root, inherited);
         match header {
             Ok(header) => {
-                let hash = xxh3_128(text.as_bytes());
+                let hash = self.hash(text);
                 let source = self.source.clone();
                 self.reading.documents.push(RawDocument { header, root, source, hash });
             }
@@ -194,6 +194,17 @@ impl<'s> Reader<'s> {
                 self.reading.diagnostics.extend(diagnostics);
             }
         }
+    }
+
+    /// A hash of what a document is made of: its text, and in a list with anchors the whole list,
+    /// because the text of an item may refer to what is written elsewhere in it.
+    fn hash(&self, text: &str) -> u128 {
+        let mut hasher = Xxh3::new();
+        hasher.update(text.as_bytes());
+        if let Some(list) = self.chunk.as_ref().filter(|list| list.text.contains('&')) {
+            hasher.update(list.text.as_bytes());
+        }
+        hasher.digest128()
     }
 
     fn list(&mut self, root: Node, item_kind: &str, chunk: Chunk<'s>) {

@@ -17,17 +17,17 @@ pub(super) const NETWORKING: &str = "networking.istio.io";
 /// The versions of that group; they are read alike.
 pub(super) const NETWORKING_VERSIONS: &[&str] = &["v1", "v1beta1", "v1alpha3"];
 
-/// What came of a document.
-#[derive(Debug)]
-pub enum Decoded {
-    /// The document is served.
-    Good(&'static dyn Kind, Box<dyn Lower>),
-    /// It is of one of our kinds, but wrong.
+/// What became of a document in the hands of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded<D = Box<dyn Lower>> {
+    /// It is valid, and this is what it says.
+    Accepted(D),
+    /// It is of one of our kinds, but wrong; the kind has said why.
     Refused,
-    /// Its kind is known, but not supported yet; that was said.
+    /// Its kind is known, but not supported yet, so it counts for nothing; that was said.
     NotYet,
     /// Its kind is not ours.
-    NotOurs,
+    Foreign,
 }
 
 /// Decodes and checks a document of any kind.
@@ -49,7 +49,7 @@ pub fn decode(document: &RawDocument, diags: &mut Diagnostics) -> Decoded {
     unsupported::warn(kind.unsupported(), &mut findings);
     annotations(&mut findings);
     match lower {
-        Some(lower) if !findings.has_errors() => Decoded::Good(kind, lower),
+        Some(lower) if !findings.has_errors() => Decoded::Accepted(lower),
         _ => Decoded::Refused,
     }
 }
@@ -254,7 +254,9 @@ mod tests {
             )
         };
         for version in NETWORKING_VERSIONS {
-            assert!(matches!(found(&text(version)), (Decoded::Good(..), none) if none.is_empty()));
+            assert!(
+                matches!(found(&text(version)), (Decoded::Accepted(_), none) if none.is_empty())
+            );
         }
         let (decoded, told) = found(&text("v2"));
         assert!(matches!(decoded, Decoded::Refused));
@@ -265,7 +267,7 @@ mod tests {
     #[test]
     fn kinds_of_other_groups_are_not_ours() {
         let text = "apiVersion: gateway.example.com/v1\nkind: Gateway\nmetadata: {name: x}";
-        assert!(matches!(found(text), (Decoded::NotOurs, none) if none.is_empty()));
+        assert!(matches!(found(text), (Decoded::Foreign, none) if none.is_empty()));
     }
 
     #[test]
@@ -280,7 +282,7 @@ mod tests {
         assert!(matches!(decoded, Decoded::Refused));
         assert!(told[0].starts_with("a.yaml:5:17: error[PF0201]"), "{told:?}");
         let (decoded, told) = with("internal.istio.io/parents");
-        assert!(matches!(decoded, Decoded::Good(..)));
+        assert!(matches!(decoded, Decoded::Accepted(_)));
         assert!(told[0].starts_with("a.yaml:5:17: warning[PF0207]"), "{told:?}");
     }
 }

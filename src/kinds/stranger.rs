@@ -48,7 +48,7 @@ pub(super) fn judge(document: &RawDocument, diags: &mut Diagnostics) -> Decoded 
             findings.warn(&Field::root("kind"), Code::NotSupported, message);
             Decoded::NotYet
         }
-        Meant::Other => Decoded::NotOurs,
+        Meant::Other => Decoded::Foreign,
     }
 }
 
@@ -128,10 +128,10 @@ mod tests {
         let reading = config::read(&SourceFile::new("f", text));
         let mut diags = Diagnostics::new();
         let fate = match decode(&reading.documents[0], &mut diags) {
-            Decoded::Good(..) => "good",
+            Decoded::Accepted(_) => "good",
             Decoded::Refused => "refused",
             Decoded::NotYet => "not yet",
-            Decoded::NotOurs => "not ours",
+            Decoded::Foreign => "not ours",
         };
         (fate, diags.into_sorted().iter().map(ToString::to_string).collect())
     }

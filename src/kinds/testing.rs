@@ -40,13 +40,13 @@ pub fn read(text: &str) -> Outcome {
     let [document] = reading.documents.as_slice() else { panic!("one document a test, please") };
     let mut diags = Diagnostics::new();
     let draft = match decode(document, &mut diags) {
-        Decoded::Good(_, lower) => {
+        Decoded::Accepted(lower) => {
             let mut draft = Draft::default();
             lower.lower(&document.header, &MeshSettings::default(), &mut draft);
             Some(draft)
         }
         Decoded::Refused => None,
-        Decoded::NotYet | Decoded::NotOurs => panic!("the kind is not in the table"),
+        Decoded::NotYet | Decoded::Foreign => panic!("the kind is not in the table"),
     };
     assert_eq!(draft.is_none(), diags.has_errors(), "a document is refused iff it has errors");
     Outcome { draft, found: diags.into_sorted() }

@@ -1,10 +1,12 @@
 //! What is in force after files came, changed, broke and went.
 
-use super::{Decoded, DocumentSet};
+use super::{DocumentSet, Entry, Prepared};
 use crate::config::{RawDocument, SourceFile, decode};
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::kinds::Decoded;
 use proptest::prelude::*;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// The kind of these tests: a number.
 #[derive(Deserialize)]
@@ -27,7 +29,7 @@ struct Set(DocumentSet<u32>);
 
 impl Set {
     fn put(&mut self, path: &str, text: &str) -> &mut Set {
-        self.0.replace_file(SourceFile::new(path, text), &kinds);
+        self.0.take(Prepared::new(SourceFile::new(path, text), &kinds));
         self
     }
 
@@ -45,8 +47,23 @@ impl Set {
 
     /// The same in the order of the documents.
     fn in_order(&self) -> Vec<String> {
-        let documents = self.0.documents();
-        documents.iter().map(|e| format!("{}={}", e.raw.header.name, e.value)).collect()
+        self.0.documents().map(|e| format!("{}={}", e.header.name, e.value)).collect()
+    }
+
+    fn entries(&self) -> Vec<Arc<Entry<u32>>> {
+        self.0.documents().cloned().collect()
+    }
+
+    /// `x=1 -> x=2`, sorted; `-` stands for nothing.
+    fn changes(&mut self) -> Vec<String> {
+        let text = |entry: Option<Arc<Entry<u32>>>| {
+            entry.map_or("-".to_owned(), |e| format!("{}={}", e.header.name, e.value))
+        };
+        let changes = self.0.changes().into_iter();
+        let mut all: Vec<String> =
+            changes.map(|c| format!("{} -> {}", text(c.before), text(c.after))).collect();
+        all.sort();
+        all
     }
 
     fn findings(&self, code: Code) -> Vec<Diagnostic> {
@@ -248,13 +265,78 @@ fn foreign_kinds_are_listed_once() {
 }
 
 #[test]
-fn unchanged_file_is_not_decoded_again() {
+fn unchanged_file_changes_nothing() {
     let mut set = Set::default();
-    set.put("a", &num("x", "1")).put("a", &num("x", "oops"));
-    let never = |_: &RawDocument, _: &mut Diagnostics| -> Decoded<u32> { panic!("decoded again") };
-    set.0.replace_file(SourceFile::new("a", num("x", "oops")), &never);
+    set.put("a", &num("x", "1")).put("a", &(num("x", "2") + "---\n{{\n"));
+    assert!(set.0.is_current(&SourceFile::new("a", num("x", "2") + "---\n{{\n")));
+    assert!(!set.0.is_current(&SourceFile::new("b", num("x", "2") + "---\n{{\n")));
+    let (before, found) = (set.entries(), set.0.diagnostics());
+    set.0.changes();
+    set.put("a", &(num("x", "2") + "---\n{{\n"));
+    assert!(Arc::ptr_eq(&before[0], &set.entries()[0]));
+    assert_eq!(set.0.diagnostics(), found);
+    assert!(set.0.changes().is_empty());
+}
+
+#[test]
+fn document_as_it_was_where_it_was_stays_the_same_entry() {
+    let mut set = Set::default();
+    set.put("a", &nums(&[("v", "1"), ("x", "2"), ("z", "3")]));
+    let before = set.entries();
+    set.put("a", &nums(&[("v", "1"), ("x", "5"), ("z", "3")]));
+    let same = |before: &[Arc<Entry<u32>>], after: &[Arc<Entry<u32>>]| -> Vec<bool> {
+        before.iter().zip(after).map(|(a, b)| Arc::ptr_eq(a, b)).collect()
+    };
+    assert_eq!(same(&before, &set.entries()), [true, false, true]);
+
+    // Broken and mended again, it is the same; moved, it is another, because its places are.
+    let before = set.entries();
+    set.put("a", &nums(&[("v", "[1"), ("x", "oops"), ("z", "3")]));
+    set.put("a", &nums(&[("v", "1"), ("x", "5"), ("z", "3")]));
+    assert_eq!(same(&before, &set.entries()), [true, true, true]);
+    set.put("a", &("# above\n".to_owned() + &nums(&[("v", "1"), ("x", "5"), ("z", "3")])));
+    assert_eq!(same(&before, &set.entries()), [false, false, false]);
+}
+
+#[test]
+fn item_of_a_list_changes_with_an_anchor_elsewhere_in_it() {
+    let list = |n: &str| {
+        format!(
+            "kind: List\nx: &n {n}\nitems:\n- apiVersion: t/v1\n  kind: Num\n  metadata: \
+             {{name: x}}\n  spec: {{num: *n}}\n"
+        )
+    };
+    let mut set = Set::default();
+    assert_eq!(set.put("a", &list("1")).served(), "x=1");
+    assert_eq!(set.put("a", &list("2")).served(), "x=2");
+}
+
+#[test]
+fn changes_are_what_came_went_and_changed_since_they_were_asked_for() {
+    let mut set = Set::default();
+    set.put("a", &nums(&[("v", "1"), ("x", "2")])).put("b", &num("x", "3"));
+    assert_eq!(set.changes(), ["- -> v=1", "- -> x=2"]);
+    assert_eq!(set.changes(), Vec::<String>::new());
+    // The duplicate takes over; what changes twice is one change.
+    set.put("a", &num("v", "4")).put("a", &num("v", "5"));
+    assert_eq!(set.changes(), ["v=1 -> v=5", "x=2 -> x=3"]);
+    set.put("a", &num("v", "6")).put("a", "").put("a", &num("w", "7")).remove("b");
+    assert_eq!(set.changes(), ["- -> w=7", "v=5 -> -", "x=3 -> -"]);
+    // Nothing changes by breaking, nor by what counts for nothing.
+    set.put("a", &num("w", "oops")).put("b", &num("x", "1").replace("Num", "Deployment"));
+    assert_eq!(set.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn files_can_be_prepared_on_any_thread() {
+    fn assert_sent<T: Send + 'static>(prepared: T) -> T {
+        std::thread::spawn(move || prepared).join().expect("the thread ends well")
+    }
+    let prepared = Prepared::new(SourceFile::new("a", num("x", "1")), &kinds);
+    let mut set = Set::default();
+    set.0.take(assert_sent(prepared));
     assert_eq!(set.served(), "x=1");
-    assert_eq!(set.findings(Code::LastGoodServed).len(), 1);
+    assert_sent(super::prepare(SourceFile::new("a", "")));
 }
 
 /// A file of the model: for each of four names absent, a number, refused or unparsable.
@@ -273,6 +355,11 @@ fn state() -> impl Strategy<Value = State> {
         Just(State::Refused),
         Just(State::Broken)
     ]
+}
+
+/// Absent or a number.
+fn good() -> impl Strategy<Value = State> {
+    prop_oneof![Just(State::Absent), (0..3u8).prop_map(State::Good)]
 }
 
 const NAMES: [&str; 4] = ["p", "q", "r", "s"];
@@ -342,5 +429,34 @@ proptest! {
         }
         prop_assert_eq!(straight.served(), shuffled.served());
         prop_assert_eq!(straight.0.diagnostics(), shuffled.0.diagnostics());
+    }
+
+    /// What is kept up to date file by file is what a fresh look at all files would find.
+    #[test]
+    fn history_does_not_show_where_nothing_was_broken(
+        history in prop::collection::vec((0..3usize, [good(), good(), good(), good()]), 1..12),
+    ) {
+        let mut grown = Set::default();
+        let mut files: [Option<String>; 3] = [None, None, None];
+        for (at, states) in &history {
+            let path = format!("f{at}");
+            if states.iter().all(|state| *state == State::Absent) {
+                grown.remove(&path);
+                files[*at] = None;
+            } else {
+                grown.put(&path, &file_of(states));
+                files[*at] = Some(file_of(states));
+            }
+        }
+        let mut fresh = Set::default();
+        for (at, text) in files.iter().enumerate() {
+            if let Some(text) = text {
+                fresh.put(&format!("f{at}"), text);
+            }
+        }
+        prop_assert_eq!(grown.in_order(), fresh.in_order());
+        prop_assert_eq!(grown.0.diagnostics(), fresh.0.diagnostics());
+        let changes = |mut set: Set| set.changes();
+        prop_assert_eq!(changes(grown), changes(fresh));
     }
 }
