@@ -1,13 +1,14 @@
 //! One document's tree to a typed value, with every error and every unknown field in one run.
 
-use super::deserializer::{Context, Ignored, NodeDeserializer};
+use super::context::{Context, Ignored};
+use super::deserializer::NodeDeserializer;
 use super::document::RawDocument;
 use super::empty;
 use super::error::{Error, Values};
 use super::field::Field;
-use super::node::{Key, Node, Value};
 use super::pruned::Pruned;
 use super::suggest::nearest;
+use crate::config::yaml::{Key, Node, Value};
 use crate::diag::{Code, Diagnostic, Diagnostics, Excerpt};
 use serde::de::DeserializeOwned;
 

@@ -1,11 +1,11 @@
 //! The reader as its callers see it: text in; documents, values and findings out.
 
-mod decoding;
 mod documents;
 mod properties;
-mod trees;
+mod values;
 
-use super::{RawDocument, Reading, SourceFile, read};
+use super::{RawDocument, Reading, read};
+use crate::config::SourceFile;
 use crate::diag::Diagnostic;
 
 /// What is in a file `f`.

@@ -8,7 +8,7 @@ use saphyr_parser::{Marker, ScanError, Span};
 
 /// Something that keeps a document from being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(in crate::config) struct Problem {
     pub code: Code,
     pub at: Extent,
     pub message: String,

@@ -5,7 +5,7 @@
 //! match cannot be read is no rule that matches everything.
 
 use super::field::Step;
-use super::node::{Node, Value};
+use crate::config::yaml::{Node, Value};
 use crate::diag::Code;
 use std::collections::HashSet;
 

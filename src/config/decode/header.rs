@@ -1,10 +1,10 @@
 //! The head of a document: apiVersion, kind and metadata, with everything that is wrong in them.
 
-use super::document::{DEFAULT_NAMESPACE, Header, place};
+use super::document::{DEFAULT_NAMESPACE, Header};
 use super::field::Field;
-use super::node::{Key, Node, Value, point};
-use super::recover::PartialIdentity;
-use super::source::SourceFile;
+use super::place::place;
+use crate::config::source::SourceFile;
+use crate::config::yaml::{Key, Node, PartialIdentity, Value, point};
 use crate::diag::{Code, Diagnostic, Excerpt};
 use std::collections::BTreeMap;
 use std::sync::Arc;

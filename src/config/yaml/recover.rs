@@ -16,19 +16,10 @@ pub struct PartialIdentity {
     pub name: Option<String>,
 }
 
-impl PartialIdentity {
-    /// `VirtualService default/reviews`, when the text tells at least kind and name.
-    pub fn object(&self) -> Option<String> {
-        let (kind, name) = (self.kind.as_ref()?, self.name.as_ref()?);
-        let namespace = self.namespace.as_deref().unwrap_or(super::document::DEFAULT_NAMESPACE);
-        Some(format!("{kind} {namespace}/{name}"))
-    }
-}
-
 /// The documents that a text seems to hold: one usually, several where a `---` line was damaged
 /// or the text is a `List`. Never empty: a text that tells nothing gives an identity without
 /// anything known.
-pub(super) fn identities(text: &str) -> Vec<PartialIdentity> {
+pub(in crate::config) fn identities(text: &str) -> Vec<PartialIdentity> {
     let mut scan = Scan::default();
     for line in lines(text) {
         scan.line(line);
@@ -42,7 +33,7 @@ pub(super) fn identities(text: &str) -> Vec<PartialIdentity> {
 
 /// Whether the text may hold what must not be shown. Better to withhold too much: the text is
 /// broken, so nothing is certain about it.
-pub(super) fn may_be_secret(text: &str) -> bool {
+pub(in crate::config) fn may_be_secret(text: &str) -> bool {
     ["Secret", "tls.key", "stringData", "PRIVATE KEY"].iter().any(|mark| text.contains(mark))
 }
 

@@ -5,48 +5,18 @@
 //! silently (a quoted number is not a number, a number is not a string), except that a float
 //! without a fraction may stand for an integer; `null` for a field of a struct is the same as
 //! leaving it out; an enum with data is a mapping with exactly one of its variants as key.
+//!
+//! Values lead to their parts and parts to values: `access` is the other half of that recursion.
 
-use super::access::{Entries, Items, Nulls, Variant};
+mod access;
+
+use super::context::{Context, Names};
 use super::error::{Error, Place, one_of};
 use super::field::Field;
-use super::node::{Key, Node, Value};
-use super::scalar;
-use super::suggest::nearest;
+use crate::config::yaml::{Key, Node, Value, plain};
+use access::{Entries, Items, Nulls, Variant, visit_integer};
 use serde::de::{Deserializer, Error as _, Expected, Unexpected, Visitor};
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
-
-/// The names that a struct or enum knows.
-pub(super) type Names = &'static [&'static str];
-
-/// What one run of decoding knows and learns beside the value.
-#[derive(Debug, Default)]
-pub(super) struct Context {
-    /// Values to treat as absent, because they are known to be wrong.
-    pub pruned: HashSet<*const Node>,
-    /// Fields that the type does not have.
-    pub ignored: RefCell<Vec<Ignored>>,
-}
-
-/// A field that the type does not have.
-#[derive(Debug)]
-pub(super) struct Ignored {
-    pub path: String,
-    pub key: Key,
-    pub suggestion: Option<&'static str>,
-}
-
-impl Context {
-    pub fn is_pruned(&self, node: &Node) -> bool {
-        !self.pruned.is_empty() && self.pruned.contains(&std::ptr::from_ref(node))
-    }
-
-    fn ignore(&self, path: &Field<'_>, key: &Key, fields: Names) {
-        let suggestion = nearest(&key.text, fields.iter().copied());
-        let ignored = Ignored { path: path.to_string(), key: key.clone(), suggestion };
-        self.ignored.borrow_mut().push(ignored);
-    }
-}
+use std::cell::Cell;
 
 /// A value of the tree as a serde deserializer.
 #[derive(Clone, Copy)]
@@ -97,9 +67,7 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
     /// A mismatch of something that must not be quoted.
     fn unquoted(&self, expected: &dyn Expected, fits: impl Fn(&Value) -> bool) -> Error {
         self.mismatch(expected).or_help(|| match &self.node.value {
-            Value::String(text) if fits(&scalar::plain(text)) => {
-                Some("remove the quotes".to_owned())
-            }
+            Value::String(text) if fits(&plain(text)) => Some("remove the quotes".to_owned()),
             _ => None,
         })
     }
@@ -158,16 +126,6 @@ impl<'de, 'p> NodeDeserializer<'de, 'p> {
             }
             Value::Null | Value::Sequence(_) | Value::Mapping(_) => Err(self.mismatch(&visitor)),
         }
-    }
-}
-
-pub(super) fn visit_integer<'de, V: Visitor<'de>>(
-    value: i64,
-    visitor: V,
-) -> Result<V::Value, Error> {
-    match u64::try_from(value) {
-        Ok(value) => visitor.visit_u64(value),
-        Err(_) => visitor.visit_i64(value),
     }
 }
 

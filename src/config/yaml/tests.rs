@@ -1,8 +1,6 @@
 //! YAML to the located tree.
 
-use super::super::split::split;
-use super::super::yaml::{MAX_DEPTH, parse};
-use super::super::{Extent, Node, Value};
+use super::{Extent, MAX_DEPTH, Node, Value, parse, split};
 use crate::diag::Code;
 
 /// Parses the first document.

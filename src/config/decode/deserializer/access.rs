@@ -1,10 +1,10 @@
 //! The inner parts of serde's view of a tree: entries, keys, elements and variants.
 
-use super::deserializer::{Context, Names, NodeDeserializer, visit_integer};
-use super::error::{Error, Place};
-use super::field::Field;
-use super::node::{Key, Node, Value};
-use super::scalar;
+use super::NodeDeserializer;
+use crate::config::decode::context::{Context, Names};
+use crate::config::decode::error::{Error, Place};
+use crate::config::decode::field::Field;
+use crate::config::yaml::{Key, Node, Value, plain};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess,
@@ -117,6 +117,17 @@ impl<'de> SeqAccess<'de> for Items<'de, '_> {
     }
 }
 
+/// An integer by the method that its sign asks for.
+pub(super) fn visit_integer<'de, V: Visitor<'de>>(
+    value: i64,
+    visitor: V,
+) -> Result<V::Value, Error> {
+    match u64::try_from(value) {
+        Ok(value) => visitor.visit_u64(value),
+        Err(_) => visitor.visit_i64(value),
+    }
+}
+
 /// A key: a string, or a number where the map has numbers as keys.
 struct KeyDeserializer<'de> {
     key: &'de str,
@@ -124,7 +135,7 @@ struct KeyDeserializer<'de> {
 
 impl<'de> KeyDeserializer<'de> {
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match scalar::plain(self.key) {
+        match plain(self.key) {
             Value::Int(value) => visit_integer(value, visitor),
             _ => Err(Error::invalid_type(Unexpected::Str(self.key), &visitor)),
         }

@@ -2,7 +2,6 @@
 
 use super::document::RawDocument;
 use super::field::{Field, Path, Step};
-use super::node::Found;
 use super::pruned::Pruned;
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
 
@@ -100,36 +99,5 @@ impl<'a> Findings<'a> {
     /// Whether an error was reported through this collector.
     pub fn has_errors(&self) -> bool {
         self.refused
-    }
-}
-
-impl RawDocument {
-    /// The place of the field's value, or of the nearest value above it when it is absent.
-    pub fn span(&self, field: &Field<'_>) -> Span {
-        self.span_at(&field.steps())
-    }
-
-    fn span_at(&self, steps: &[Step<'_>]) -> Span {
-        match self.root.find(steps) {
-            // A whole document is best shown by its name.
-            Found::Value(..) if steps.is_empty() => self.header.span.clone(),
-            Found::Value(_, node) => self.place(node.focus()),
-            Found::Ancestor(None, node) if std::ptr::eq(node, &self.root) => {
-                self.header.span.clone()
-            }
-            Found::Ancestor(key, node) => self.place(node.focus_above(key)),
-        }
-    }
-
-    /// The place of the field's key, or of its value where it has no key.
-    pub fn key_span(&self, field: &Field<'_>) -> Span {
-        self.key_span_at(&field.steps())
-    }
-
-    fn key_span_at(&self, steps: &[Step<'_>]) -> Span {
-        match self.root.find(steps) {
-            Found::Value(Some(key), _) => self.place(key.span),
-            Found::Value(None, _) | Found::Ancestor(..) => self.span_at(steps),
-        }
     }
 }

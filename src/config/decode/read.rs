@@ -1,80 +1,15 @@
 //! Files to documents: who each document says it is, and what could not be read.
 
+use super::document::RawDocument;
 use super::header::{HeaderReader, Inherited, Names};
-use super::node::{Extent, Node, Value, point};
-use super::problem::Problem;
-use super::recover::{self, PartialIdentity};
-use super::source::SourceFile;
-use super::split::{Chunk, split};
-use super::yaml;
+use super::place::{excerpt_of, explain, place};
+use crate::config::source::SourceFile;
+use crate::config::yaml::{
+    Chunk, Extent, Node, PartialIdentity, Problem, Value, identities, may_be_secret, parse, point,
+    split,
+};
 use crate::diag::{Diagnostic, Excerpt, Position, Span, lines};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
-
-/// The namespace of a document that names none.
-pub(super) const DEFAULT_NAMESPACE: &str = "default";
-
-/// Who a document says it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
-    /// `networking.istio.io/v1`.
-    pub api_version: Arc<str>,
-    /// `VirtualService`.
-    pub kind: Arc<str>,
-    /// The namespace; `default` when the document names none.
-    pub namespace: Arc<str>,
-    /// The name; empty only in a document of [`super::read_nameless`].
-    pub name: Arc<str>,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
-    /// `metadata.annotations`.
-    pub annotations: BTreeMap<String, String>,
-    /// `metadata.creationTimestamp`, which decides precedence where documents compete.
-    pub created: Option<jiff::Timestamp>,
-    /// The place of the name.
-    pub span: Span,
-}
-
-impl Header {
-    /// `VirtualService default/reviews`; the kind alone where a document has no name.
-    pub fn object(&self) -> String {
-        if self.name.is_empty() {
-            return self.kind.to_string();
-        }
-        format!("{} {}/{}", self.kind, self.namespace, self.name)
-    }
-
-    /// The part of `apiVersion` before the slash; empty for Kubernetes' core kinds.
-    pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
-    }
-
-    /// The part of `apiVersion` after the slash.
-    pub fn version(&self) -> &str {
-        self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
-    }
-}
-
-/// One document: who it is and its located tree.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RawDocument {
-    /// Who it is.
-    pub header: Header,
-    /// The whole document.
-    pub root: Node,
-    /// The file that it is in.
-    pub source: SourceFile,
-    /// A hash of the document's text; equal texts give equal hashes on every machine.
-    pub hash: u128,
-}
-
-impl RawDocument {
-    /// The place of a range of this document.
-    pub fn place(&self, extent: Extent) -> Span {
-        place(&self.source, extent, excerpt_of(&self.header.kind))
-    }
-}
 
 /// A document that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,25 +42,6 @@ pub fn read(source: &SourceFile) -> Reading {
     reader.reading
 }
 
-pub(super) fn place(source: &SourceFile, extent: Extent, excerpt: Excerpt) -> Span {
-    Span { file: source.path.clone(), start: extent.start, end: extent.end, excerpt }
-}
-
-/// A problem of the parser as a finding.
-pub(super) fn explain(source: &SourceFile, problem: Problem, excerpt: Excerpt) -> Diagnostic {
-    let mut diagnostic =
-        Diagnostic::new(problem.code, problem.message).at(place(source, problem.at, excerpt));
-    diagnostic.help = problem.help;
-    if let Some((extent, message)) = problem.related {
-        diagnostic = diagnostic.related(place(source, extent, excerpt), message);
-    }
-    diagnostic
-}
-
-fn excerpt_of(kind: &str) -> Excerpt {
-    if kind == "Secret" { Excerpt::Withheld } else { Excerpt::Shown }
-}
-
 struct Reader<'s> {
     source: &'s SourceFile,
     reading: Reading,
@@ -137,7 +53,7 @@ struct Reader<'s> {
 impl<'s> Reader<'s> {
     fn chunk(&mut self, chunk: Chunk<'s>) {
         self.chunk = None;
-        match yaml::parse(chunk) {
+        match parse(chunk) {
             Ok(None) => {}
             // `---` with nothing below it.
             Ok(Some(Node { value: Value::Null, .. })) => {}
@@ -147,9 +63,8 @@ impl<'s> Reader<'s> {
     }
 
     fn unparsed(&mut self, chunk: Chunk<'s>, problems: Vec<Problem>) {
-        let identities = recover::identities(chunk.text);
-        let excerpt =
-            if recover::may_be_secret(chunk.text) { Excerpt::Withheld } else { Excerpt::Shown };
+        let identities = identities(chunk.text);
+        let excerpt = if may_be_secret(chunk.text) { Excerpt::Withheld } else { Excerpt::Shown };
         let object = match identities.as_slice() {
             [one] => one.object(),
             _ => None,
@@ -175,7 +90,7 @@ impl<'s> Reader<'s> {
         }
         let text = self.chunk.as_ref().map_or(chunk.text, |list| list.slice(root.span));
         let excerpt = match kind {
-            "" if recover::may_be_secret(text) => Excerpt::Withheld,
+            "" if may_be_secret(text) => Excerpt::Withheld,
             _ => excerpt_of(kind),
         };
         let header = HeaderReader::new(self.source, excerpt, &mut self.names);

@@ -5,7 +5,7 @@
 //!   host: reviews
 //! ```
 
-use super::node::{Key, Node, Value};
+use crate::config::yaml::{Key, Node, Value};
 
 /// The keys right behind an empty one that nobody knows where they stand.
 pub(super) fn astray<'t>(

@@ -7,7 +7,7 @@
 use super::node::Value;
 
 /// What an unquoted scalar without a tag means.
-pub(super) fn plain(text: &str) -> Value {
+pub(in crate::config) fn plain(text: &str) -> Value {
     let Some(first) = text.bytes().next() else { return Value::Null };
     match first {
         b'0'..=b'9' | b'+' | b'-' => {

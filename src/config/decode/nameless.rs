@@ -1,11 +1,10 @@
 //! Files that hold one value without `apiVersion`, `kind` and a name, such as Istio's mesh
 //! configuration.
 
-use super::document::{DEFAULT_NAMESPACE, Header, RawDocument, explain, place};
-use super::node::{Node, Value, point};
-use super::source::SourceFile;
-use super::split::split;
-use super::yaml;
+use super::document::{DEFAULT_NAMESPACE, Header, RawDocument};
+use super::place::{explain, place};
+use crate::config::source::SourceFile;
+use crate::config::yaml::{Node, Value, parse, point, split};
 use crate::diag::{Code, Diagnostic, Excerpt, Position};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ pub fn read_nameless(source: &SourceFile, kind: &str) -> Result<RawDocument, Vec
     let mut found: Option<Node> = None;
     let mut diagnostics = Vec::new();
     for chunk in split(&source.text) {
-        match yaml::parse(chunk) {
+        match parse(chunk) {
             Ok(None | Some(Node { value: Value::Null, .. })) => {}
             Ok(Some(node)) if !matches!(node.value, Value::Mapping(_)) => {
                 let message = "expected a mapping";

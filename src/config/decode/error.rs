@@ -1,6 +1,7 @@
 //! The error of decoding: what serde complains about, in the words of a configuration file.
 
 use super::suggest::nearest;
+use crate::config::yaml::{Extent, Node};
 use crate::diag::Code;
 use serde::de::{Expected, Unexpected};
 use std::fmt;
@@ -43,9 +44,9 @@ struct Seen {
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub path: String,
-    pub at: super::node::Extent,
+    pub at: Extent,
     /// The value to leave out when looking for further errors.
-    pub node: *const super::node::Node,
+    pub node: *const Node,
 }
 
 /// Whether found values may be repeated in messages.

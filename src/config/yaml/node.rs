@@ -1,6 +1,5 @@
 //! The located tree: YAML values that know where they stand in their file.
 
-use super::field::Step;
 use crate::diag::Position;
 
 /// A range of a file; `end` is exclusive.
@@ -49,15 +48,6 @@ pub struct Key {
     pub span: Extent,
 }
 
-/// What a path leads to.
-#[derive(Debug, Clone, Copy)]
-pub enum Found<'t> {
-    /// The value itself, with its key when it is in a mapping.
-    Value(Option<&'t Key>, &'t Node),
-    /// The nearest value above, because the path ends there.
-    Ancestor(Option<&'t Key>, &'t Node),
-}
-
 impl Node {
     /// The value of a key, when this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
@@ -80,26 +70,6 @@ impl Node {
             Value::String(text) => Some(text),
             _ => None,
         }
-    }
-
-    /// Follows a path as far as it leads.
-    pub fn find(&self, steps: &[Step<'_>]) -> Found<'_> {
-        let (mut key, mut node) = (None, self);
-        for step in steps {
-            let next = match (step, &node.value) {
-                (Step::Document, _) => Some((key, node)),
-                (Step::Key(name), _) => node.entry(name).map(|(k, n)| (Some(k), n)),
-                (Step::Index(index), Value::Sequence(items)) => {
-                    items.get(*index).map(|item| (None, item))
-                }
-                (Step::Index(_), _) => None,
-            };
-            match next {
-                Some(found) => (key, node) = found,
-                None => return Found::Ancestor(key, node),
-            }
-        }
-        Found::Value(key, node)
     }
 
     /// The part of the value that a finding should point at: all of it when it is on one
@@ -148,6 +118,6 @@ impl Node {
 }
 
 /// One character at a place.
-pub(super) fn point(start: Position) -> Extent {
+pub(in crate::config) fn point(start: Position) -> Extent {
     Extent { start, end: Position { line: start.line, column: start.column.saturating_add(1) } }
 }

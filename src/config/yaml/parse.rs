@@ -25,7 +25,7 @@ pub const MAX_DEPTH: usize = 128;
 pub const MAX_ALIAS_WEIGHT: usize = 250_000;
 
 /// Parses one document; `None` when there is nothing in it but comments.
-pub(super) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
+pub(in crate::config) fn parse(chunk: Chunk<'_>) -> Result<Option<Node>, Vec<Problem>> {
     if chunk.text.len() > MAX_DOCUMENT_BYTES {
         let at = point(Position { line: chunk.line, column: 1 });
         let message = format!(

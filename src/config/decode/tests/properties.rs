@@ -1,7 +1,7 @@
 //! Whatever the text, the reader neither panics nor points outside it.
 
-use super::super::scalar::plain;
 use super::reading;
+use crate::config::yaml::plain;
 use crate::config::{Extent, Node, Value, decode};
 use crate::diag::{Diagnostics, Position, Span};
 use proptest::prelude::*;

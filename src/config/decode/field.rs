@@ -2,6 +2,7 @@
 //!
 //! Validators speak in paths and never in positions; the located tree turns a path into a place.
 
+use crate::config::yaml::{Key, Node, Value};
 use std::fmt;
 
 /// The path of one field, linked to its parents on the stack.
@@ -88,6 +89,35 @@ impl fmt::Display for Path<'_> {
         }
         Ok(())
     }
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Found<'t> {
+    /// The value itself, with its key when it is in a mapping.
+    Value(Option<&'t Key>, &'t Node),
+    /// The nearest value above, because the path ends there.
+    Ancestor(Option<&'t Key>, &'t Node),
+}
+
+/// Follows a path as far as it leads.
+pub(super) fn find<'t>(root: &'t Node, steps: &[Step<'_>]) -> Found<'t> {
+    let (mut key, mut node) = (None, root);
+    for step in steps {
+        let next = match (step, &node.value) {
+            (Step::Document, _) => Some((key, node)),
+            (Step::Key(name), _) => node.entry(name).map(|(k, n)| (Some(k), n)),
+            (Step::Index(index), Value::Sequence(items)) => {
+                items.get(*index).map(|item| (None, item))
+            }
+            (Step::Index(_), _) => None,
+        };
+        match next {
+            Some(found) => (key, node) = found,
+            None => return Found::Ancestor(key, node),
+        }
+    }
+    Found::Value(key, node)
 }
 
 /// Whether a key can stand in a path without quotes.

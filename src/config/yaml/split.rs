@@ -8,7 +8,7 @@ use crate::diag::{lines, without_mark};
 
 /// The text of one document and where it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chunk<'t> {
+pub(in crate::config) struct Chunk<'t> {
     /// The text, with its `---` line and the comments and directives above that.
     pub text: &'t str,
     /// The line of the file, from 1, on which the text starts.
@@ -16,7 +16,7 @@ pub(super) struct Chunk<'t> {
 }
 
 /// Cuts the text; the chunks in order make up the whole text without a byte order mark.
-pub(super) fn split(text: &str) -> Vec<Chunk<'_>> {
+pub(in crate::config) fn split(text: &str) -> Vec<Chunk<'_>> {
     let text = without_mark(text);
     let mut chunks = Vec::new();
     let (mut start, mut start_line) = (0, 1);
