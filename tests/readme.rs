@@ -1,7 +1,7 @@
 //! The README's table of kinds and fields says what the code does: it is made from the types and
 //! from the tables of unsupported fields, and compared here. `UPDATE_README=1` rewrites it.
 
-use pilotfish::kinds::{self, KINDS};
+use pilotfish::kinds::{self, About, KINDS};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -33,8 +33,8 @@ fn the_table_of_fields_is_what_the_code_does() {
 fn every_unsupported_field_is_a_field_of_its_kind() {
     let schema = kinds::schema();
     for kind in KINDS {
-        let document = &schema["$defs"][format!("{}Document", kind.name())];
-        for row in kind.unsupported() {
+        let document = &schema["$defs"][kinds::definition(&kind.about)];
+        for row in kind.about.unsupported {
             let path = row.path.replace("[]", ".[]");
             let steps: Vec<&str> = path.split('.').filter(|step| !step.is_empty()).collect();
             // A map key may hold dots: everything after the `{` is one step.
@@ -73,9 +73,10 @@ fn table() -> String {
     let schema = kinds::schema();
     let mut out = String::new();
     for kind in KINDS {
-        let group = if kind.group().is_empty() { "core" } else { kind.group() };
-        let title = format!("<b>{}</b> ({group}: {})", kind.name(), kind.versions().join(", "));
-        section(&mut out, &title, &objects(&schema, kind.name()), kind.unsupported());
+        let About { group, versions, unsupported, .. } = kind.about;
+        let group = if group.is_empty() { "core" } else { group };
+        let title = format!("<b>{}</b> ({group}: {})", kind.name(), versions.join(", "));
+        section(&mut out, &title, &objects(&schema, &kind.about), unsupported);
     }
     let mut generator = schemars::SchemaGenerator::default();
     let mut root = kinds::mesh_schema(&mut generator).to_value();
@@ -141,8 +142,8 @@ fn belongs(unsupported: &str, object: &str, objects: &[(String, Vec<String>)]) -
 
 /// The objects of a kind with their fields, parents first. A type that occurs again is listed
 /// once, where it occurs first.
-fn objects(schema: &Value, kind: &str) -> Vec<(String, Vec<String>)> {
-    let document = &schema["$defs"][format!("{kind}Document")];
+fn objects(schema: &Value, about: &About) -> Vec<(String, Vec<String>)> {
+    let document = &schema["$defs"][kinds::definition(about)];
     let mut found = Vec::new();
     let mut seen = BTreeMap::new();
     let properties = document["properties"].as_object().expect("a document has properties");

@@ -37,8 +37,8 @@ pub struct Input<'a> {
 pub fn compile(input: Input<'_>) -> (Snapshot, Vec<Diagnostic>) {
     let mut diags = Diagnostics::new();
     let mut draft = Draft::default();
-    for (header, document) in &input.documents {
-        document.lower(header, &input.mesh, &mut draft);
+    for (_, document) in &input.documents {
+        document.lower(&input.mesh, &mut draft);
     }
     let Draft {
         service_entries,

@@ -1,19 +1,21 @@
 //! Configuration kinds: one file each, the only place that knows it.
 //!
-//! A kind decodes and checks one document on its own ([`Kind::decode`]) and says what it means
-//! ([`Lower::lower`]). What documents mean together is `compile`'s business.
+//! A kind is the type of its `spec`, which says for itself what is demanded of it and what it means
+//! (`KindSpec`: `check`, `lower`, `add`). What documents mean together is `compile`'s business.
 //!
-//! To add a kind: one file with an implementation of [`Kind`], and one line in [`KINDS`].
+//! To add a kind: one file with a type that implements `KindSpec`, and one line in [`KINDS`].
 
+mod decode;
 mod destination_rule;
-mod document;
 mod draft;
 mod format_string;
 mod gateway;
+mod kind;
 mod mesh_config;
 mod not_yet;
 mod re2;
 mod rules;
+mod schema;
 mod secret;
 mod server_tls;
 mod service_entry;
@@ -29,54 +31,25 @@ mod values;
 mod virtual_service;
 mod workload_entry;
 
-pub use document::{Decoded, decode, schema};
+pub use decode::decode;
 pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
+pub use kind::{About, Decoded, Kind, Lower};
 pub use mesh_config::{mesh_schema, mesh_settings, mesh_unsupported};
+pub use schema::{definition, schema};
 pub use secret::{expired, secret_of_files};
 pub use unsupported::Unsupported;
 
-use crate::config::{Header, RawDocument};
-use crate::diag::Diagnostics;
-use crate::model::MeshSettings;
-
-/// A configuration kind.
-pub trait Kind: Sync + std::fmt::Debug {
-    /// The kind's name, `VirtualService`.
-    fn name(&self) -> &'static str;
-
-    /// Its API group, empty for Kubernetes' core group.
-    fn group(&self) -> &'static str;
-
-    /// The versions that are read, all alike.
-    fn versions(&self) -> &'static [&'static str];
-
-    /// Decodes and checks one document. `None` when an error was found; every error and warning
-    /// goes to `diags`.
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>>;
-
-    /// The JSON schema of the whole document.
-    fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema;
-
-    /// The fields that are read but have no meaning yet. One table drives both the warnings and
-    /// the table in the README.
-    fn unsupported(&self) -> &'static [Unsupported];
-}
-
-/// A decoded document that can say what it means.
-pub trait Lower: Send + Sync + std::fmt::Debug {
-    /// Adds the document's share to the draft. It was checked, so nothing can fail here.
-    fn lower(&self, header: &Header, mesh: &MeshSettings, draft: &mut Draft);
-}
+use kind::KindSpec;
 
 /// Every kind, in the order of the documentation.
-pub const KINDS: &[&dyn Kind] = &[
-    &virtual_service::VirtualService,
-    &destination_rule::DestinationRule,
-    &gateway::Gateway,
-    &service_entry::ServiceEntry,
-    &workload_entry::WorkloadEntry,
-    &sidecar::Sidecar,
-    &secret::Secret,
+pub const KINDS: &[Kind] = &[
+    virtual_service::KIND,
+    destination_rule::KIND,
+    gateway::KIND,
+    service_entry::KIND,
+    workload_entry::KIND,
+    sidecar::KIND,
+    secret::KIND,
 ];
 
 /// The kind of a document: `Ok(None)` when it is not one of ours, `Err` with the versions that
@@ -84,11 +57,11 @@ pub const KINDS: &[&dyn Kind] = &[
 pub fn find(
     api_version: &str,
     kind: &str,
-) -> Result<Option<&'static dyn Kind>, &'static [&'static str]> {
+) -> Result<Option<&'static Kind>, &'static [&'static str]> {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    match KINDS.iter().find(|k| k.name() == kind && k.group() == group) {
+    match KINDS.iter().find(|k| k.about.kind == kind && k.about.group == group) {
         None => Ok(None),
-        Some(k) if k.versions().contains(&version) => Ok(Some(*k)),
-        Some(k) => Err(k.versions()),
+        Some(k) if k.about.versions.contains(&version) => Ok(Some(k)),
+        Some(k) => Err(k.about.versions),
     }
 }

@@ -2,7 +2,7 @@
 //! something that was never meant for pilotfish.
 
 use super::KINDS;
-use super::document::Decoded;
+use super::kind::Decoded;
 use super::not_yet::{self, NOT_YET};
 use crate::config::{Field, Findings, RawDocument, nearest};
 use crate::diag::{Code, Diagnostic, Diagnostics, Excerpt};
@@ -18,9 +18,9 @@ struct Known {
 /// The kinds that are read come first: of two groups with one kind, theirs is meant.
 fn known() -> impl Iterator<Item = Known> {
     let ours = KINDS.iter().map(|kind| Known {
-        group: kind.group(),
-        versions: kind.versions(),
-        kind: kind.name(),
+        group: kind.about.group,
+        versions: kind.about.versions,
+        kind: kind.about.kind,
     });
     let others = NOT_YET.iter().map(|row| Known {
         group: row.group,
@@ -216,7 +216,8 @@ mod tests {
     #[test]
     fn no_kind_is_in_both_tables() {
         for row in super::NOT_YET {
-            let is_read = KINDS.iter().any(|k| k.group() == row.group && k.name() == row.kind);
+            let is_read =
+                KINDS.iter().any(|k| k.about.group == row.group && k.about.kind == row.kind);
             assert!(!is_read, "{row:?}");
         }
     }

@@ -15,12 +15,12 @@ pub struct Outcome {
 
 /// A document of the kind called `ns/x`; the lines of its `spec` are the lines of the text,
 /// after the four of the header.
-pub fn document(kind: &dyn Kind, spec: &str) -> String {
-    let group = match kind.group() {
+pub fn document(kind: &Kind, spec: &str) -> String {
+    let group = match kind.about.group {
         "" => String::new(),
         group => format!("{group}/"),
     };
-    let version = kind.versions()[0];
+    let version = kind.about.versions[0];
     let mut text = format!(
         "apiVersion: {group}{version}\nkind: {}\nmetadata: {{name: x, namespace: ns}}\nspec:\n",
         kind.name()
@@ -42,7 +42,7 @@ pub fn read(text: &str) -> Outcome {
     let draft = match decode(document, &mut diags) {
         Decoded::Accepted(lower) => {
             let mut draft = Draft::default();
-            lower.lower(&document.header, &MeshSettings::default(), &mut draft);
+            lower.lower(&MeshSettings::default(), &mut draft);
             Some(draft)
         }
         Decoded::Refused => None,
@@ -53,7 +53,7 @@ pub fn read(text: &str) -> Outcome {
 }
 
 /// What a spec means; it must give no finding at all.
-pub fn accepted(kind: &dyn Kind, spec: &str) -> Draft {
+pub fn accepted(kind: &Kind, spec: &str) -> Draft {
     let outcome = read(&document(kind, spec));
     assert_eq!(outcome.found, [], "{spec}");
     outcome.draft.expect("a document without errors is accepted")
@@ -63,24 +63,24 @@ pub fn accepted(kind: &dyn Kind, spec: &str) -> Draft {
 pub type Expected<'e> = (&'e str, Code, &'e str);
 
 /// Each spec must give exactly one error, and it must be this one.
-pub fn refused(kind: &dyn Kind, cases: &[(&str, Expected<'_>)]) {
+pub fn refused(kind: &Kind, cases: &[(&str, Expected<'_>)]) {
     each(kind, Severity::Error, cases);
 }
 
 /// Each spec must be accepted with exactly one finding, a warning.
-pub fn warned(kind: &dyn Kind, cases: &[(&str, Expected<'_>)]) {
+pub fn warned(kind: &Kind, cases: &[(&str, Expected<'_>)]) {
     each(kind, Severity::Warning, cases);
 }
 
 /// The spec must give these findings of this severity, and no others of any severity.
-pub fn expect(kind: &dyn Kind, spec: &str, severity: Severity, expected: &[Expected<'_>]) {
+pub fn expect(kind: &Kind, spec: &str, severity: Severity, expected: &[Expected<'_>]) {
     if let Some(difference) = difference(kind, spec, severity, expected) {
         panic!("{difference}");
     }
 }
 
 /// Tells all cases that fail at once.
-fn each(kind: &dyn Kind, severity: Severity, cases: &[(&str, Expected<'_>)]) {
+fn each(kind: &Kind, severity: Severity, cases: &[(&str, Expected<'_>)]) {
     let failed: Vec<String> = cases
         .iter()
         .filter_map(|(spec, expected)| difference(kind, spec, severity, &[*expected]))
@@ -89,7 +89,7 @@ fn each(kind: &dyn Kind, severity: Severity, cases: &[(&str, Expected<'_>)]) {
 }
 
 fn difference(
-    kind: &dyn Kind,
+    kind: &Kind,
     spec: &str,
     severity: Severity,
     expected: &[Expected<'_>],

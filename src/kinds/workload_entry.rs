@@ -1,10 +1,10 @@
 //! WorkloadEntry: one place outside of any scheduler where software runs. ServiceEntry uses the
 //! same type for the endpoints that are written in place.
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
-use super::{Draft, EndpointSpec, Kind, Lower, Unsupported, rules};
-use crate::config::{Field, Findings, Header, Node, RawDocument, Value};
-use crate::diag::{Code, Diagnostic, Diagnostics, Severity};
+use super::kind::About;
+use super::{Draft, EndpointSpec, Kind, KindSpec, rules};
+use crate::config::{Field, Findings, Node, RawDocument, Value};
+use crate::diag::{Code, Diagnostic, Severity};
 use crate::model::{EndpointAddress, Health, Labels, Locality, MeshSettings, Workload};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +20,9 @@ const LOCALITY_LABELS: [&str; 2] = ["topology.istio.io/locality", "istio-localit
 
 /// With this annotation a workload gets no traffic until its status says that it is healthy.
 const HEALTH_CHECKS: &str = "proxy.istio.io/health-checks-enabled";
+
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<WorkloadSpec>();
 
 /// One place where software runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -62,7 +65,7 @@ pub(super) enum Addresses {
 
 impl WorkloadSpec {
     /// Checks all fields but the port names, which only the ServiceEntry around it knows.
-    pub(super) fn check(&self, at: &Field<'_>, allowed: Addresses, f: &mut Findings<'_>) {
+    pub(super) fn check_endpoint(&self, at: &Field<'_>, allowed: Addresses, f: &mut Findings<'_>) {
         let address = at.key("address");
         if self.address.is_empty() {
             self.check_no_address(at, f);
@@ -135,7 +138,7 @@ impl WorkloadSpec {
     }
 
     /// What it means, with these labels (which may be more than its own).
-    pub(super) fn lower(&self, mut labels: Labels) -> EndpointSpec {
+    pub(super) fn lower_endpoint(&self, mut labels: Labels) -> EndpointSpec {
         let locality = self.locality(&labels);
         augment(&mut labels, &locality, &self.network);
         EndpointSpec {
@@ -195,42 +198,24 @@ fn augment(labels: &mut Labels, locality: &Locality, network: &str) {
     }
 }
 
-/// The kind.
-#[derive(Debug)]
-pub struct WorkloadEntry;
-
-#[derive(Debug)]
-struct Decoded {
-    spec: WorkloadSpec,
-    serving: Serving,
-}
-
-/// Whether a workload may get traffic at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Serving {
-    Yes,
-    No,
-}
-
-/// Reads the health that the workload's own agent wrote into the document: with health checks
-/// switched on, a missing answer counts as unhealthy (Istio).
-fn serving(f: &mut Findings<'_>) -> Serving {
-    let document = f.document();
+/// Whether the workload may get traffic at all, by the health that its own agent wrote into the
+/// document: with health checks switched on, a missing answer counts as unhealthy (Istio).
+fn may_serve(document: &RawDocument) -> bool {
     if document.header.annotations.get(HEALTH_CHECKS).is_none_or(|value| value != "true") {
-        return Serving::Yes;
+        return true;
     }
     let conditions = match document.root.get("status").and_then(|s| s.get("conditions")) {
         Some(Node { value: Value::Sequence(items), .. }) => items.as_slice(),
         _ => &[],
     };
     let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
-    let healthy = conditions
+    conditions
         .iter()
         .find(|c| text(c, "type").as_deref() == Some("Healthy"))
-        .is_some_and(|c| text(c, "status").as_deref() == Some("True"));
-    if healthy {
-        return Serving::Yes;
-    }
+        .is_some_and(|c| text(c, "status").as_deref() == Some("True"))
+}
+
+fn report_unhealthy(f: &mut Findings<'_>) {
     let message = format!(
         "the workload gets no traffic: `{HEALTH_CHECKS}` is on, and its status has no condition \
          `Healthy` that is `True`"
@@ -240,52 +225,32 @@ fn serving(f: &mut Findings<'_>) -> Serving {
     let diagnostic =
         Diagnostic { severity: Severity::Info, ..Diagnostic::new(Code::NoEffect, message) };
     f.report(&annotations.key(HEALTH_CHECKS), diagnostic);
-    Serving::No
 }
 
-impl Kind for WorkloadEntry {
-    fn name(&self) -> &'static str {
-        "WorkloadEntry"
-    }
+impl KindSpec for WorkloadSpec {
+    const ABOUT: About = About::networking("WorkloadEntry");
 
-    fn group(&self) -> &'static str {
-        NETWORKING
-    }
+    type Share = Workload;
 
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: WorkloadSpec, f| {
-            spec.check(&Field::root("spec"), Addresses::Any, f);
-            let serving = serving(f);
-            Decoded { spec, serving }
-        })
-    }
-
-    fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        spec_schema::<WorkloadSpec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        &[]
-    }
-}
-
-impl Lower for Decoded {
-    fn lower(&self, header: &Header, _: &MeshSettings, draft: &mut Draft) {
-        match self.serving {
-            Serving::Yes => {}
-            // As if the document were not there (Istio).
-            Serving::No => return,
+    fn check(&self, f: &mut Findings<'_>) {
+        self.check_endpoint(&Field::root("spec"), Addresses::Any, f);
+        if !may_serve(f.document()) {
+            report_unhealthy(f);
         }
-        let mut labels = self.spec.labels.clone();
+    }
+
+    fn lower(&self, document: &RawDocument) -> Option<Workload> {
+        if !may_serve(document) {
+            // As if the document were not there (Istio).
+            return None;
+        }
+        let header = &document.header;
+        let mut labels = self.labels.clone();
         labels.extend(header.labels.clone());
-        let spec = self.spec.lower(Labels(labels));
+        let spec = self.lower_endpoint(Labels(labels));
         let health = Health::of(&spec.labels);
-        draft.workloads.push(Workload {
-            origin: origin("WorkloadEntry", header),
+        Some(Workload {
+            origin: Self::ABOUT.origin(header),
             address: spec.address,
             ports: spec.ports,
             labels: spec.labels,
@@ -294,7 +259,11 @@ impl Lower for Decoded {
             network: spec.network,
             service_account: spec.service_account,
             health,
-        });
+        })
+    }
+
+    fn add(share: &Workload, _: &MeshSettings, draft: &mut Draft) {
+        draft.workloads.push(share.clone());
     }
 }
 
@@ -305,7 +274,7 @@ mod tests {
 
     #[test]
     fn an_address_is_enough() {
-        let draft = accepted(&WorkloadEntry, "address: 10.0.0.1");
+        let draft = accepted(&KIND, "address: 10.0.0.1");
         let [workload] = draft.workloads.as_slice() else { panic!("one workload") };
         assert_eq!(workload.name().to_string(), "ns/x");
         assert_eq!(workload.address, Some(EndpointAddress::Ip([10, 0, 0, 1].into())));
@@ -361,7 +330,7 @@ spec:
             ("{address: a.b, labels: {topology.istio.io/locality: r.z, istio-locality: x}}", "r/z"),
             ("{address: a.b, locality: l, labels: {istio-locality: r.z}}", "l"),
         ] {
-            let draft = accepted(&WorkloadEntry, spec);
+            let draft = accepted(&KIND, spec);
             assert_eq!(draft.workloads[0].locality, Locality::parse(locality), "{spec}");
         }
     }
@@ -369,7 +338,7 @@ spec:
     #[test]
     fn an_own_network_label_stays() {
         let spec = "{address: 10.0.0.1, network: a, labels: {topology.istio.io/network: b}}";
-        let draft = accepted(&WorkloadEntry, spec);
+        let draft = accepted(&KIND, spec);
         assert_eq!(draft.workloads[0].labels.get("topology.istio.io/network"), Some("b"));
         assert_eq!(&*draft.workloads[0].network, "a");
     }
@@ -381,7 +350,7 @@ spec:
             ("unix:///run/x", EndpointAddress::Pipe("/run/x".into())),
             ("unix://@x", EndpointAddress::Pipe("@x".into())),
         ] {
-            let draft = accepted(&WorkloadEntry, &format!("address: '{address}'"));
+            let draft = accepted(&KIND, &format!("address: '{address}'"));
             assert_eq!(draft.workloads[0].address, Some(expected));
         }
     }
@@ -390,7 +359,7 @@ spec:
     fn mistakes_are_refused_where_they_stand() {
         use Code::{ConflictingFields, InvalidValue, MissingField};
         refused(
-            &WorkloadEntry,
+            &KIND,
             &[
                 ("weight: 1", ("5:3", MissingField, "`address` is missing")),
                 ("address: -x", ("5:12", InvalidValue, "neither an IP address nor a DNS name")),
@@ -424,8 +393,8 @@ spec:
     #[test]
     fn a_network_without_an_address_is_not_supported() {
         let found = ("5:12", Code::NotSupported, "network gateways are not supported yet");
-        warned(&WorkloadEntry, &[("network: n1", found)]);
-        let outcome = read(&document(&WorkloadEntry, "network: n1"));
+        warned(&KIND, &[("network: n1", found)]);
+        let outcome = read(&document(&KIND, "network: n1"));
         assert_eq!(outcome.draft.expect("it is accepted").workloads[0].address, None);
     }
 

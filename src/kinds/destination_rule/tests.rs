@@ -9,11 +9,11 @@ use std::time::Duration;
 type Case<'c> = (&'c str, (&'c str, Code, &'c str));
 
 /// The cases with the same lines before each.
-fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&dyn Kind, &[Case<'_>])) {
+fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     let specs: Vec<String> = cases.iter().map(|(spec, _)| format!("{before}{spec}")).collect();
     let cases: Vec<Case<'_>> =
         specs.iter().zip(cases).map(|(spec, (_, found))| (spec.as_str(), *found)).collect();
-    check(&DestinationRule, &cases);
+    check(&KIND, &cases);
 }
 
 /// Policies; their text starts in column 18 of line 6.
@@ -26,7 +26,7 @@ fn policies_warned(cases: &[Case<'_>]) {
 }
 
 fn rule(spec: &str) -> model::DestinationRule {
-    accepted(&DestinationRule, spec).destination_rules.remove(0)
+    accepted(&KIND, spec).destination_rules.remove(0)
 }
 
 fn policy(policy: &str) -> model::TrafficPolicy {
@@ -214,7 +214,7 @@ fn defaults_of_small_blocks_are_istios() {
 #[test]
 fn the_document_itself_is_checked() {
     refused(
-        &DestinationRule,
+        &KIND,
         &[
             ("subsets: []", ("5:3", MissingField, "`host` is missing")),
             ("host: ''", ("5:9", InvalidValue, "it is empty")),
@@ -229,12 +229,9 @@ fn the_document_itself_is_checked() {
             ("host: a\ntrafficPolicy: {}", ("6:18", MissingField, "an empty policy")),
         ],
     );
-    accepted(&DestinationRule, "host: '*.a.com'");
-    accepted(&DestinationRule, "host: a\nexportTo: ['.']\nworkloadSelector: {matchLabels: {a: b}}");
-    warned(
-        &DestinationRule,
-        &[("host: a\nworkloadSelector: {}", ("6:21", NoEffect, "without labels"))],
-    );
+    accepted(&KIND, "host: '*.a.com'");
+    accepted(&KIND, "host: a\nexportTo: ['.']\nworkloadSelector: {matchLabels: {a: b}}");
+    warned(&KIND, &[("host: a\nworkloadSelector: {}", ("6:21", NoEffect, "without labels"))]);
 }
 
 #[test]
@@ -480,7 +477,7 @@ fn upstream_tls_is_checked() {
     let both = "host: a\nworkloadSelector: {matchLabels: {a: b}}\ntrafficPolicy:\n  tls:\n    \
                 mode: MUTUAL\n    credentialName: x\n    clientCertificate: /c\n    caCrl: /crl";
     expect(
-        &DestinationRule,
+        &KIND,
         both,
         Severity::Error,
         &[
@@ -488,7 +485,7 @@ fn upstream_tls_is_checked() {
             ("12:14", ConflictingFields, "exclude each other"),
         ],
     );
-    accepted(&DestinationRule, "host: a\ntrafficPolicy: {tls: {mode: DISABLE}}");
+    accepted(&KIND, "host: a\ntrafficPolicy: {tls: {mode: DISABLE}}");
 }
 
 #[test]
@@ -496,9 +493,9 @@ fn sidecars_are_told_that_they_get_no_credential() {
     let spec = "host: a\nsubsets:\n- {name: v1, trafficPolicy: {portLevelSettings: [{port: \
                 {number: 1}, tls: {mode: SIMPLE, credentialName: x}}]}}";
     let found = [("7:108", NoEffect, "sidecars do not")];
-    expect(&DestinationRule, spec, Severity::Info, &found);
+    expect(&KIND, spec, Severity::Info, &found);
     let selected = format!("workloadSelector: {{matchLabels: {{a: b}}}}\n{spec}");
-    assert_eq!(read(&document(&DestinationRule, &selected)).found, []);
+    assert_eq!(read(&document(&KIND, &selected)).found, []);
 }
 
 #[test]

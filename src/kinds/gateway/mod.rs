@@ -3,20 +3,19 @@
 #[cfg(test)]
 mod tests;
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
+use super::kind::About;
 use super::server_tls::{Mode, ServerTlsSettings};
-use super::{Draft, Kind, Lower, Unsupported, rules};
-use crate::config::{Field, Findings, Header, RawDocument};
-use crate::diag::{Code, Diagnostic, Diagnostics};
+use super::{Draft, Kind, KindSpec, Unsupported, rules};
+use crate::config::{Field, Findings, RawDocument};
+use crate::diag::{Code, Diagnostic};
 use crate::model::{self, Hostname, MeshSettings, Namespace, Protocol, Selector, ServerHost};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The kind.
-#[derive(Debug)]
-pub struct Gateway;
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
 
 const UNSUPPORTED: &[Unsupported] = &[
     Unsupported {
@@ -85,46 +84,11 @@ pub struct Port {
     pub target_port: u32,
 }
 
-impl Kind for Gateway {
-    fn name(&self) -> &'static str {
-        "Gateway"
-    }
+impl KindSpec for Spec {
+    const ABOUT: About = About { unsupported: UNSUPPORTED, ..About::networking("Gateway") };
 
-    fn group(&self) -> &'static str {
-        NETWORKING
-    }
+    type Share = model::Gateway;
 
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: Spec, f| {
-            spec.check(f);
-            Lowered(spec.lower(document))
-        })
-    }
-
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        spec_schema::<Spec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        UNSUPPORTED
-    }
-}
-
-/// Nothing depends on the mesh's settings.
-#[derive(Debug)]
-struct Lowered(model::Gateway);
-
-impl Lower for Lowered {
-    fn lower(&self, _header: &Header, _mesh: &MeshSettings, draft: &mut Draft) {
-        draft.gateways.push(self.0.clone());
-    }
-}
-
-impl Spec {
     fn check(&self, f: &mut Findings<'_>) {
         let name = f.document().header.name.clone();
         if !rules::is_dns_label(&name) {
@@ -159,7 +123,7 @@ impl Spec {
         }
     }
 
-    fn lower(&self, document: &RawDocument) -> model::Gateway {
+    fn lower(&self, document: &RawDocument) -> Option<model::Gateway> {
         let namespace = Namespace::from(&*document.header.namespace);
         let at = Field::root("spec");
         let at = at.key("servers");
@@ -176,11 +140,15 @@ impl Spec {
                 span: document.span(&at),
             }
         });
-        model::Gateway {
-            origin: origin("Gateway", &document.header),
+        Some(model::Gateway {
+            origin: Self::ABOUT.origin(&document.header),
             selector: (!self.selector.is_empty()).then(|| Selector::from(self.selector.clone())),
             servers: servers.collect(),
-        }
+        })
+    }
+
+    fn add(share: &model::Gateway, _: &MeshSettings, draft: &mut Draft) {
+        draft.gateways.push(share.clone());
     }
 }
 

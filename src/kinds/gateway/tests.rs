@@ -8,11 +8,11 @@ use crate::model::{CaSource, CertificateSource, ServerTlsMode, TlsVersion};
 
 type Case<'c> = (&'c str, (&'c str, Code, &'c str));
 
-fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&dyn Kind, &[Case<'_>])) {
+fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     let specs: Vec<String> = cases.iter().map(|(spec, _)| format!("{before}{spec}")).collect();
     let cases: Vec<Case<'_>> =
         specs.iter().zip(cases).map(|(spec, (_, found))| (spec.as_str(), *found)).collect();
-    check(&Gateway, &cases);
+    check(&KIND, &cases);
 }
 
 /// A server for HTTPS; the text of its `tls` starts in line 8, column 10.
@@ -24,7 +24,7 @@ const SECURED: &str = "servers:\n- port: {number: 443, protocol: HTTPS, name: ht
                        hosts: [\"*\"]\n  tls:\n    credentialName: c\n    ";
 
 fn gateway(spec: &str) -> model::Gateway {
-    accepted(&Gateway, spec).gateways.remove(0)
+    accepted(&KIND, spec).gateways.remove(0)
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn every_field_reaches_the_model() {
 #[test]
 fn a_gateway_has_a_name_that_others_can_use() {
     let text = document(
-        &Gateway,
+        &KIND,
         "servers: [{port: {number: 80, protocol: HTTP, name: http}, hosts: [\"*\"]}]",
     );
     let found = read(&text.replace("name: x,", "name: a.b,")).found;
@@ -108,7 +108,7 @@ fn a_gateway_has_a_name_that_others_can_use() {
 #[test]
 fn servers_are_complete() {
     refused(
-        &Gateway,
+        &KIND,
         &[
             ("selector: {a: b}", ("5:3", MissingField, "at least one server")),
             ("servers: [{hosts: [\"*\"]}]", ("5:13", MissingField, "`port` is missing")),
@@ -152,7 +152,7 @@ fn servers_are_complete() {
         ],
     );
     warned(
-        &Gateway,
+        &KIND,
         &[(
             "servers: [{port: {number: 80, protocol: HTTP, name: a}, hosts: [\"*\"], defaultEndpoint: x}]",
             ("5:90", NoEffect, "never used"),
@@ -178,7 +178,7 @@ fn hosts_are_whole_names() {
 #[test]
 fn tls_is_where_tls_is_spoken() {
     refused(
-        &Gateway,
+        &KIND,
         &[
             (
                 "servers: [{port: {number: 443, protocol: TLS, name: a}, hosts: [\"*\"]}]",
@@ -266,7 +266,7 @@ fn tls_details_are_ones_that_envoy_takes() {
 #[test]
 fn known_cipher_suites_are_kept_once() {
     let text = document(
-        &Gateway,
+        &KIND,
         &format!("{SECURED}mode: SIMPLE\n    cipherSuites: [AES128-SHA, NOPE, AES128-SHA]"),
     );
     let draft = read(&text).draft.expect("warnings do not refuse");
@@ -277,24 +277,24 @@ fn known_cipher_suites_are_kept_once() {
 #[test]
 fn redirects_need_http() {
     let spec = format!("{SECURED}mode: SIMPLE\n    httpsRedirect: true");
-    warned(&Gateway, &[(&spec, ("11:22", NoEffect, "only a server for HTTP"))]);
+    warned(&KIND, &[(&spec, ("11:22", NoEffect, "only a server for HTTP"))]);
 }
 
 #[test]
 fn modes_that_need_a_mesh_are_not_supported_yet() {
     let spec = format!("{HTTPS}{{mode: ISTIO_MUTUAL}}");
-    warned(&Gateway, &[(&spec, ("8:17", NotSupported, "certificate authority"))]);
+    warned(&KIND, &[(&spec, ("8:17", NotSupported, "certificate authority"))]);
     let spec = format!("{HTTPS}{{mode: AUTO_PASSTHROUGH}}");
-    warned(&Gateway, &[(&spec, ("8:17", NotSupported, "left out"))]);
+    warned(&KIND, &[(&spec, ("8:17", NotSupported, "left out"))]);
     let spec = format!("{HTTPS}{{mode: ISTIO_MUTUAL, credentialName: c}}");
-    let text = read(&document(&Gateway, &spec)).found;
+    let text = read(&document(&KIND, &spec)).found;
     assert!(text.iter().any(|d| d.severity == Severity::Error && d.code == ConflictingFields));
 }
 
 #[test]
 fn all_errors_come_out_in_one_run() {
     expect(
-        &Gateway,
+        &KIND,
         "servers:\n- port: {number: 80, protocol: X, name: a}\n  hosts: [short]\n- hosts: [a.com]\n  \
          port: {number: 0, protocol: HTTP, name: b}",
         Severity::Error,

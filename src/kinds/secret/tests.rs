@@ -199,7 +199,7 @@ fn debug_output_of_a_decoded_secret_has_no_key() {
     let (certificate, key) = pair();
     let text = document(TLS_TYPE, &[("tls.crt", &certificate), ("tls.key", &key)]);
     let reading = crate::config::read(&SourceFile::new("a.yaml", text));
-    let decoded = Secret.decode(&reading.documents[0], &mut Diagnostics::new());
+    let decoded = KIND.decode(&reading.documents[0], &mut Diagnostics::new());
     assert!(format!("{:?}", decoded.expect("it is valid")).contains("[redacted]"));
 }
 

@@ -19,7 +19,7 @@ fn cases<'c>(
 
 #[test]
 fn a_host_is_enough() {
-    let draft = accepted(&ServiceEntry, "hosts: [a.com]");
+    let draft = accepted(&KIND, "hosts: [a.com]");
     let [entry] = draft.service_entries.as_slice() else { panic!("one service entry") };
     assert_eq!(entry.hosts, [Hostname::from("a.com")]);
     assert_eq!(entry.resolution, Resolution::None);
@@ -99,7 +99,7 @@ spec:
 #[test]
 fn a_selector_stands_for_endpoints() {
     let spec = http("resolution: STATIC\nworkloadSelector: {labels: {app: a}}");
-    let draft = accepted(&ServiceEntry, &spec);
+    let draft = accepted(&KIND, &spec);
     let selector = draft.service_entries[0].workload_selector.as_ref();
     assert_eq!(selector.and_then(|labels| labels.get("app")), Some("a"));
 }
@@ -108,15 +108,15 @@ fn a_selector_stands_for_endpoints() {
 fn the_mesh_decides_who_sees_a_service_that_says_nothing() {
     let reading = crate::config::read(&crate::config::SourceFile::new(
         "a.yaml",
-        document(&ServiceEntry, "hosts: [a.com]"),
+        document(&KIND, "hosts: [a.com]"),
     ));
-    let decoded = ServiceEntry.decode(&reading.documents[0], &mut Diagnostics::new());
+    let decoded = KIND.decode(&reading.documents[0], &mut crate::diag::Diagnostics::new());
     let mesh = MeshSettings {
         default_service_visibility: vec![".".to_owned()],
         ..MeshSettings::default()
     };
     let mut draft = Draft::default();
-    decoded.expect("it is valid").lower(&reading.documents[0].header, &mesh, &mut draft);
+    decoded.expect("it is valid").lower(&mesh, &mut draft);
     let own = Visibility::Namespaces(["ns".into()].into());
     assert_eq!(draft.service_entries[0].visibility, own);
 }
@@ -124,7 +124,7 @@ fn the_mesh_decides_who_sees_a_service_that_says_nothing() {
 #[test]
 fn hosts_are_checked() {
     refused(
-        &ServiceEntry,
+        &KIND,
         &[
             ("ports: []", ("5:3", MissingField, "`hosts` is missing")),
             ("hosts: []", ("5:10", MissingField, "at least one host")),
@@ -133,13 +133,13 @@ fn hosts_are_checked() {
             ("hosts: ['']", ("5:11", InvalidValue, "it is empty")),
         ],
     );
-    warned(&ServiceEntry, &[("hosts: ['*a.com']", ("5:11", Doubtful, "part of a label"))]);
+    warned(&KIND, &[("hosts: ['*a.com']", ("5:11", Doubtful, "part of a label"))]);
 }
 
 #[test]
 fn addresses_are_checked() {
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (http("addresses: [x]"), ("7:15", InvalidValue, "neither an IP address")),
             (http("addresses: [10.0.0.0/33]"), ("7:15", InvalidValue, "`10.0.0.0/33`")),
@@ -159,7 +159,7 @@ fn addresses_are_checked() {
 fn ports_are_checked() {
     let ports = |ports: &str| format!("hosts: [a.com]\nports:\n{ports}");
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (ports("- {number: 0, name: a}"), ("7:14", InvalidValue, "1 to 65535")),
             (ports("- {number: 70000, name: a}"), ("7:14", InvalidValue, "65535")),
@@ -187,7 +187,7 @@ fn ports_are_checked() {
 fn endpoints_of_static_services_are_addresses_or_sockets() {
     let endpoint = |endpoint: &str| http(&format!("resolution: STATIC\nendpoints:\n- {endpoint}"));
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (endpoint("{address: a.com}"), ("9:15", InvalidValue, "is not an IP address")),
             (endpoint("{weight: 1}"), ("9:5", MissingField, "`address` is missing")),
@@ -207,9 +207,9 @@ fn endpoints_of_static_services_are_addresses_or_sockets() {
             ),
         ]),
     );
-    accepted(&ServiceEntry, &endpoint("{address: 'unix:///run/x.sock'}"));
+    accepted(&KIND, &endpoint("{address: 'unix:///run/x.sock'}"));
     warned(
-        &ServiceEntry,
+        &KIND,
         &cases(&[(endpoint("{network: n1}"), ("9:15", NotSupported, "network gateways"))]),
     );
 }
@@ -218,10 +218,10 @@ fn endpoints_of_static_services_are_addresses_or_sockets() {
 fn endpoints_of_dns_services_are_addresses_or_names() {
     let dns = |more: &str| http(&format!("resolution: DNS\n{more}"));
     let round_robin = |more: &str| http(&format!("resolution: DNS_ROUND_ROBIN\n{more}"));
-    accepted(&ServiceEntry, &dns("endpoints: [{address: b.com}, {address: 10.0.0.1}]"));
-    accepted(&ServiceEntry, &round_robin("endpoints: [{address: b.com}]"));
+    accepted(&KIND, &dns("endpoints: [{address: b.com}, {address: 10.0.0.1}]"));
+    accepted(&KIND, &round_robin("endpoints: [{address: b.com}]"));
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (dns("endpoints: [{address: 'unix:///x'}]"), ("8:25", InvalidValue, "Unix socket")),
             (dns("endpoints: [{address: a_b.com}]"), ("8:25", InvalidValue, "neither an IP")),
@@ -238,7 +238,7 @@ fn endpoints_of_dns_services_are_addresses_or_names() {
         ]),
     );
     expect(
-        &ServiceEntry,
+        &KIND,
         "hosts: [a.com, b.com]\nports: [{number: 443, name: tls, protocol: TLS}]\n\
          resolution: DNS\naddresses: [10.0.0.1]",
         Severity::Warning,
@@ -249,14 +249,14 @@ fn endpoints_of_dns_services_are_addresses_or_names() {
 #[test]
 fn services_without_resolution_have_no_endpoints() {
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[(
             http("endpoints: [{address: 10.0.0.1}]"),
             ("7:14", ConflictingFields, "where the client wanted to go"),
         )]),
     );
     warned(
-        &ServiceEntry,
+        &KIND,
         &cases(&[(
             http("workloadSelector: {labels: {a: b}}"),
             ("7:21", NoEffect, "whatever is selected"),
@@ -275,14 +275,14 @@ fn dynamic_dns_needs_wildcards_and_a_protocol_that_names_the_host() {
     // Valid, but without effect yet.
     let unsupported = ("5:15", NotSupported, "no cluster");
     warned(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (dynamic("'*.a.com'", "HTTP", ""), unsupported),
             (dynamic("'*a.com'", "TLS", ""), unsupported),
         ]),
     );
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (dynamic("a.com", "HTTP", ""), ("6:11", ConflictingFields, "must be a wildcard")),
             (dynamic("'*.a.com'", "HTTPS", ""), ("7:43", ConflictingFields, "HTTP2, GRPC or TLS")),
@@ -307,11 +307,11 @@ fn several_hosts_need_a_protocol_that_names_the_host() {
         )
     };
     for protocol in ["HTTP", "GRPC", "HTTPS", "TLS"] {
-        accepted(&ServiceEntry, &hosts(protocol, "STATIC"));
+        accepted(&KIND, &hosts(protocol, "STATIC"));
     }
-    accepted(&ServiceEntry, &hosts("TCP", "NONE"));
+    accepted(&KIND, &hosts("TCP", "NONE"));
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[(hosts("TCP", "STATIC"), ("7:11", ConflictingFields, "several hosts need"))]),
     );
 }
@@ -319,10 +319,10 @@ fn several_hosts_need_a_protocol_that_names_the_host() {
 #[test]
 fn visibility_is_checked() {
     for list in ["['~']", "['*']", "[a, b]", "['.']"] {
-        accepted(&ServiceEntry, &http(&format!("exportTo: {list}")));
+        accepted(&KIND, &http(&format!("exportTo: {list}")));
     }
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (http("exportTo: [a, a]"), ("7:17", InvalidValue, "named twice")),
             (http("exportTo: ['.', ns]"), ("7:19", InvalidValue, "named twice")),
@@ -338,18 +338,18 @@ fn selectors_are_checked() {
     let selector =
         |labels: &str| http(&format!("resolution: STATIC\nworkloadSelector: {{labels: {labels}}}"));
     refused(
-        &ServiceEntry,
+        &KIND,
         &cases(&[
             (selector("{a: '*'}"), ("8:34", InvalidValue, "`*`")),
             (selector("{'': b}"), ("8:35", InvalidValue, "empty keys")),
         ]),
     );
-    warned(&ServiceEntry, &cases(&[(selector("{}"), ("8:21", NoEffect, "without labels"))]));
+    warned(&KIND, &cases(&[(selector("{}"), ("8:21", NoEffect, "without labels"))]));
 }
 
 #[test]
 fn without_a_virtual_address_of_its_own_tcp_takes_everything() {
-    let text = document(&ServiceEntry, "hosts: [a.com]\nports: [{number: 80, name: a}]");
+    let text = document(&KIND, "hosts: [a.com]\nports: [{number: 80, name: a}]");
     let opted_out = text.replace(
         "namespace: ns}",
         "namespace: ns, labels: {networking.istio.io/enable-autoallocate-ip: 'false'}}",

@@ -2,7 +2,7 @@
 
 use super::spec::{Capture, Egress, Ingress, OutboundPolicy, OutboundPolicyMode, Port, Spec};
 use crate::config::{Field, RawDocument};
-use crate::kinds::document::origin;
+use crate::kinds::KindSpec;
 use crate::model::{
     CaptureMode, DefaultEndpoint, Destination, EgressListener, EgressNamespace, HostImport,
     Hostname, IngressListener, ListenerPort, Namespace, OutboundMode, OutboundTrafficPolicy,
@@ -16,7 +16,7 @@ pub(super) fn sidecar(spec: &Spec, document: &RawDocument) -> Sidecar {
     let ingress = at.key("ingress");
     let egress = at.key("egress");
     Sidecar {
-        origin: origin("Sidecar", &document.header),
+        origin: Spec::ABOUT.origin(&document.header),
         selector: spec.workload_selector.as_ref().map(|s| Selector::from(s.labels.clone())),
         egress: spec
             .egress

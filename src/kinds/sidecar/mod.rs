@@ -6,53 +6,29 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, spec_schema};
-use super::{Draft, Kind, Lower, Unsupported};
-use crate::config::{Header, RawDocument};
-use crate::diag::Diagnostics;
+use super::kind::About;
+use super::{Draft, Kind, KindSpec};
+use crate::config::{Findings, RawDocument};
 use crate::model::{self, MeshSettings};
-use schemars::{Schema, SchemaGenerator};
 use spec::Spec;
 
-/// The kind.
-#[derive(Debug)]
-pub struct Sidecar;
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
 
-impl Kind for Sidecar {
-    fn name(&self) -> &'static str {
-        "Sidecar"
+impl KindSpec for Spec {
+    const ABOUT: About = About::networking("Sidecar");
+
+    type Share = model::Sidecar;
+
+    fn check(&self, f: &mut Findings<'_>) {
+        check::spec(self, f);
     }
 
-    fn group(&self) -> &'static str {
-        NETWORKING
+    fn lower(&self, document: &RawDocument) -> Option<model::Sidecar> {
+        Some(lower::sidecar(self, document))
     }
 
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: Spec, f| {
-            check::spec(&spec, f);
-            Lowered(lower::sidecar(&spec, document))
-        })
-    }
-
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        spec_schema::<Spec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        &[]
-    }
-}
-
-/// Nothing depends on the mesh's settings.
-#[derive(Debug)]
-struct Lowered(model::Sidecar);
-
-impl Lower for Lowered {
-    fn lower(&self, _header: &Header, _mesh: &MeshSettings, draft: &mut Draft) {
-        draft.sidecars.push(self.0.clone());
+    fn add(share: &model::Sidecar, _: &MeshSettings, draft: &mut Draft) {
+        draft.sidecars.push(share.clone());
     }
 }

@@ -9,15 +9,15 @@ use crate::model::{
 
 type Case<'c> = (&'c str, (&'c str, Code, &'c str));
 
-fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&dyn Kind, &[Case<'_>])) {
+fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     let specs: Vec<String> = cases.iter().map(|(spec, _)| format!("{before}{spec}")).collect();
     let cases: Vec<Case<'_>> =
         specs.iter().zip(cases).map(|(spec, (_, found))| (spec.as_str(), *found)).collect();
-    check(&Sidecar, &cases);
+    check(&KIND, &cases);
 }
 
 fn sidecar(spec: &str) -> model::Sidecar {
-    accepted(&Sidecar, spec).sidecars.remove(0)
+    accepted(&KIND, spec).sidecars.remove(0)
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn an_empty_policy_is_registry_only() {
 
 #[test]
 fn a_sidecar_says_something() {
-    refused(&Sidecar, &[("workloadSelector: {labels: {a: b}}", ("5:3", MissingField, "nothing"))]);
-    let text = document(&Sidecar, "").replace("spec:", "spec: {}");
+    refused(&KIND, &[("workloadSelector: {labels: {a: b}}", ("5:3", MissingField, "nothing"))]);
+    let text = document(&KIND, "").replace("spec:", "spec: {}");
     assert!(read(&text).draft.is_none());
     let egress = "egress: [hosts: [\"*/*\"]]\nworkloadSelector: ";
     let cases = [("{labels: {a: \"*\"}}", ("6:34", InvalidValue, "as they are"))];
@@ -135,7 +135,7 @@ fn ingress_tls_has_certificates_in_files() {
         ("{mode: SIMPLE, credentialName: a}", "7:25", "has no `credentialName`"),
         ("{mode: ISTIO_MUTUAL}", "7:17", "must be SIMPLE"),
     ] {
-        let found = read(&document(&Sidecar, &format!("{port}{tls}"))).found;
+        let found = read(&document(&KIND, &format!("{port}{tls}"))).found;
         let hit = found.iter().any(|d| {
             let text = d.to_string();
             text.starts_with(&format!("a.yaml:{place}: error")) && text.contains(fragment)
@@ -165,7 +165,7 @@ fn only_the_last_egress_listener_has_no_port() {
     after("egress: ", &cases, refused);
     let sockets = "egress:\n- {port: {number: 0}, bind: \"unix:///a\", hosts: [\"*/*\"]}\n\
                    - {port: {number: 0}, bind: \"unix:///a\", hosts: [\"*/*\"]}";
-    refused(&Sidecar, &[(sockets, ("7:31", ConflictingFields, "the socket"))]);
+    refused(&KIND, &[(sockets, ("7:31", ConflictingFields, "the socket"))]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::spec::{
     RedirectPortSelection, RouteDestination, Spec, TlsMatchAttributes, UnmatchedPreflights,
 };
 use crate::config::{Field, RawDocument};
-use crate::kinds::document::origin;
+use crate::kinds::KindSpec;
 use crate::kinds::values::{self, StringMatch};
 use crate::model::{
     self, AbortStatus, GatewayRef, Hostname, HttpAction, Namespace, ObjectName, PathRewrite,
@@ -34,7 +34,7 @@ pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualSer
         some => some,
     };
     VirtualService {
-        origin: origin("VirtualService", &document.header),
+        origin: Spec::ABOUT.origin(&document.header),
         hosts: spec.hosts.iter().map(|host| Hostname::from(host.as_str())).collect(),
         gateways,
         gateway_spans: each(&at.key("gateways"), &spec.gateways, |at, _| document.span(at)),

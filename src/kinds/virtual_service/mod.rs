@@ -10,21 +10,18 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, spec_schema};
-use super::{Draft, Kind, Lower, Unsupported};
-use crate::config::{Header, RawDocument};
-use crate::diag::Diagnostics;
+use super::kind::About;
+use super::{Draft, Kind, KindSpec, Unsupported};
+use crate::config::{Findings, RawDocument};
 use crate::model::{self, Hostname, HttpAction, MeshSettings, Namespace, Visibility};
-use schemars::{Schema, SchemaGenerator};
 use spec::Spec;
 
 pub(super) use http::retry as check_retry;
 pub(super) use lower::retry as lower_retry;
 pub(super) use spec::HttpRetry;
 
-/// The kind.
-#[derive(Debug)]
-pub struct VirtualService;
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
 
 const UNSUPPORTED: &[Unsupported] = &[
     Unsupported {
@@ -39,52 +36,36 @@ const UNSUPPORTED: &[Unsupported] = &[
     },
 ];
 
-impl Kind for VirtualService {
-    fn name(&self) -> &'static str {
-        "VirtualService"
-    }
-
-    fn group(&self) -> &'static str {
-        NETWORKING
-    }
-
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: Spec, f| {
-            check::spec(&spec, f);
-            reach::spec(&spec, f);
-            let own = Namespace::from(&*document.header.namespace);
-            Lowered {
-                meaning: lower::virtual_service(&spec, document),
-                visibility: Visibility::from_export_to(&spec.export_to, &own),
-            }
-        })
-    }
-
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        spec_schema::<Spec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        UNSUPPORTED
-    }
-}
-
 /// All that can be said without the mesh's settings.
 #[derive(Debug)]
-struct Lowered {
+pub(super) struct Share {
     meaning: model::VirtualService,
+    /// `None` is the default of the mesh.
     visibility: Option<Visibility>,
 }
 
-impl Lower for Lowered {
-    fn lower(&self, header: &Header, mesh: &MeshSettings, draft: &mut Draft) {
-        let own = Namespace::from(&*header.namespace);
-        let mut service = self.meaning.clone();
-        service.visibility = self.visibility.clone().unwrap_or_else(|| {
+impl KindSpec for Spec {
+    const ABOUT: About = About { unsupported: UNSUPPORTED, ..About::networking("VirtualService") };
+
+    type Share = Share;
+
+    fn check(&self, f: &mut Findings<'_>) {
+        check::spec(self, f);
+        reach::spec(self, f);
+    }
+
+    fn lower(&self, document: &RawDocument) -> Option<Share> {
+        let own = Namespace::from(&*document.header.namespace);
+        Some(Share {
+            meaning: lower::virtual_service(self, document),
+            visibility: Visibility::from_export_to(&self.export_to, &own),
+        })
+    }
+
+    fn add(share: &Share, mesh: &MeshSettings, draft: &mut Draft) {
+        let mut service = share.meaning.clone();
+        let own = service.origin.name.namespace.clone();
+        service.visibility = share.visibility.clone().unwrap_or_else(|| {
             MeshSettings::default_visibility(&mesh.default_virtual_service_visibility, &own)
         });
         let expand = |host: &mut Hostname| *host = mesh.expand_short_name(host, &own);

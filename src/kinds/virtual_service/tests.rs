@@ -16,11 +16,11 @@ use std::time::Duration;
 type Case<'c> = (&'c str, (&'c str, Code, &'c str));
 
 /// The cases with the same text before each.
-fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&dyn Kind, &[Case<'_>])) {
+fn after(before: &str, cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     let specs: Vec<String> = cases.iter().map(|(spec, _)| format!("{before}{spec}")).collect();
     let cases: Vec<Case<'_>> =
         specs.iter().zip(cases).map(|(spec, (_, found))| (spec.as_str(), *found)).collect();
-    check(&VirtualService, &cases);
+    check(&KIND, &cases);
 }
 
 /// One HTTP rule that routes; the case's lines follow below it, from line 8, column 5.
@@ -29,15 +29,15 @@ const ROUTED: &str = "hosts: [a.com]\nhttp:\n- route: [destination: {host: b}]\n
 /// One match; its text starts in line 7, column 13.
 const MATCHED: &str = "hosts: [a.com]\nhttp:\n- route: [destination: {host: b}]\n  match: [";
 
-fn matches(cases: &[Case<'_>], check: impl Fn(&dyn Kind, &[Case<'_>])) {
+fn matches(cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     let specs: Vec<String> = cases.iter().map(|(m, _)| format!("{MATCHED}{m}]")).collect();
     let cases: Vec<Case<'_>> =
         specs.iter().zip(cases).map(|(spec, (_, found))| (spec.as_str(), *found)).collect();
-    check(&VirtualService, &cases);
+    check(&KIND, &cases);
 }
 
 fn service(spec: &str) -> model::VirtualService {
-    accepted(&VirtualService, spec).virtual_services.remove(0)
+    accepted(&KIND, spec).virtual_services.remove(0)
 }
 
 fn rule(spec: &str) -> HttpRule {
@@ -51,7 +51,7 @@ fn wrong_type_hides_nothing_else() {
                 destination: {host: b}\n    weight: x\n  - destination: {host: '*'}\n    \
                 weight: -1\n- route: [{}, {destination: {host: '*'}}]\n";
     expect(
-        &VirtualService,
+        &KIND,
         spec,
         Severity::Error,
         &[
@@ -72,7 +72,7 @@ fn match_that_cannot_be_read_does_not_match_everything() {
     let spec = "hosts: [a.com]\nhttp:\n- match: [{uri: {exact: 7}}]\n  \
                 route: [destination: {host: b}]\n- route: [destination: {host: c}]\n";
     let found = ("7:27", InvalidValue, "expected a string");
-    expect(&VirtualService, spec, Severity::Error, &[found]);
+    expect(&KIND, spec, Severity::Error, &[found]);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_document_without_hosts_is_a_delegate() {
     let delegate = service("http:\n- route: [destination: {host: b}]");
     assert!(delegate.is_delegate());
     refused(
-        &VirtualService,
+        &KIND,
         &[
             (
                 "http: [route: [destination: {host: b}]]\ngateways: [edge]",
@@ -230,7 +230,7 @@ fn hosts_are_names_that_do_not_overlap() {
 #[test]
 fn a_document_has_rules_and_gateways_with_names() {
     refused(
-        &VirtualService,
+        &KIND,
         &[
             ("hosts: [a.com]", ("5:3", MissingField, "no rules")),
             ("hosts: [a.com]\nhttp: [{}]", ("6:10", MissingField, "says nothing to do")),
@@ -245,7 +245,7 @@ fn a_document_has_rules_and_gateways_with_names() {
         ],
     );
     let old = "hosts: [a.com]\nhttp: [route: [destination: {host: b}]]\ngateways: [edge.other]";
-    warned(&VirtualService, &[(old, ("7:14", Deprecated, "`other/edge`"))]);
+    warned(&KIND, &[(old, ("7:14", Deprecated, "`other/edge`"))]);
 }
 
 #[test]
@@ -323,8 +323,8 @@ fn matches_that_do_less_than_they_seem_are_told() {
 fn jwt_claims_never_hold() {
     let spec = "hosts: [a.com]\ngateways: [edge]\nhttp:\n- route: [destination: {host: b}]\n  \
                 match:\n  - withoutHeaders: {\"@request.auth.claims.sub\": {exact: a}}";
-    warned(&VirtualService, &[(spec, ("10:24", NotSupported, "the match never holds"))]);
-    let text = crate::kinds::testing::document(&VirtualService, spec);
+    warned(&KIND, &[(spec, ("10:24", NotSupported, "the match never holds"))]);
+    let text = crate::kinds::testing::document(&KIND, spec);
     let draft = read(&text).draft.expect("a warning does not refuse");
     let m = &draft.virtual_services[0].http[0].matches[0];
     assert!(m.without_headers.is_empty());
@@ -343,7 +343,7 @@ fn destinations_are_services() {
     ];
     for (destination, (place, code, fragment)) in cases {
         let spec = format!("hosts: [a.com]\nhttp:\n- route: [destination: {destination}]");
-        let found = read(&crate::kinds::testing::document(&VirtualService, &spec)).found;
+        let found = read(&crate::kinds::testing::document(&KIND, &spec)).found;
         let error = found.iter().find(|d| d.severity == Severity::Error).expect(destination);
         let text = error.to_string();
         assert!(error.code == code && text.contains(fragment), "{text}");
@@ -355,7 +355,7 @@ fn destinations_are_services() {
 fn weights_give_someone_a_share() {
     let two =
         "hosts: [a.com]\nhttp:\n- route:\n  - destination: {host: b}\n  - destination: {host: c}\n";
-    refused(&VirtualService, &[(two, ("8:7", InvalidValue, "`weight` above 0"))]);
+    refused(&KIND, &[(two, ("8:7", InvalidValue, "`weight` above 0"))]);
     let cases = [("    weight: -1", ("10:15", InvalidValue, "negative"))];
     after(two, &cases, refused);
     rule(&format!("{two}    weight: 1"));
@@ -417,11 +417,8 @@ fn answers_fit_into_a_proxy() {
         )
     };
     rule(&body(100 * 1024));
-    warned(&VirtualService, &[(&body(100 * 1024 + 1), ("7:41", InvalidValue, "102401 bytes"))]);
-    refused(
-        &VirtualService,
-        &[(&body(1024 * 1024 + 1), ("7:41", InvalidValue, "at most 1048576"))],
-    );
+    warned(&KIND, &[(&body(100 * 1024 + 1), ("7:41", InvalidValue, "102401 bytes"))]);
+    refused(&KIND, &[(&body(1024 * 1024 + 1), ("7:41", InvalidValue, "at most 1048576"))]);
 }
 
 #[test]
@@ -540,7 +537,7 @@ fn cors_policies_are_checked() {
 fn tls_and_tcp_rules_are_checked() {
     let route = "route: [destination: {host: b}]";
     refused(
-        &VirtualService,
+        &KIND,
         &[
             (&format!("hosts: [a.com]\ntls: [{{{route}}}]"), ("6:9", MissingField, "`sniHosts`")),
             (
@@ -563,7 +560,7 @@ fn tls_and_tcp_rules_are_checked() {
         ],
     );
     warned(
-        &VirtualService,
+        &KIND,
         &[
             (
                 &format!("hosts: [10.0.0.1]\ntls: [{{match: [sniHosts: [10.0.0.1]], {route}}}]"),
@@ -601,7 +598,7 @@ fn rules_that_nothing_reaches_are_told() {
         ),
         (["{uri: {prefix: /a}}, {uri: {prefix: /a/b}}", "{uri: {exact: /c}}"], "7:34", "match[0]"),
     ] {
-        warned(&VirtualService, &[(&rules(&matches), (place, Unreachable, fragment))]);
+        warned(&KIND, &[(&rules(&matches), (place, Unreachable, fragment))]);
     }
     for matches in [
         ["{uri: {exact: /a}}", "{uri: {prefix: /a}}"],
@@ -618,7 +615,7 @@ fn rules_that_nothing_reaches_are_told() {
 fn all_errors_come_out_in_one_run() {
     let spec = "hosts: [a_b]\nhttp:\n- route: [destination: {host: \"*\"}]\n  timeout: 5x\n";
     expect(
-        &VirtualService,
+        &KIND,
         spec,
         Severity::Error,
         &[
@@ -629,7 +626,7 @@ fn all_errors_come_out_in_one_run() {
     );
     let spec = "hosts: [a_b]\nhttp:\n- route: [destination: {host: \"*\"}]\n  timeout: 0s\n";
     expect(
-        &VirtualService,
+        &KIND,
         spec,
         Severity::Error,
         &[

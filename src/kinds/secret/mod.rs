@@ -5,14 +5,14 @@ mod pem;
 #[cfg(test)]
 mod tests;
 
-use super::document::{object_schema, origin};
-use super::{Draft, Kind, Lower, Unsupported};
-use crate::config::{Field, Findings, Header, RawDocument, SecretFiles, nearest};
+use super::kind::About;
+use super::{Draft, Kind, KindSpec};
+use crate::config::{Field, Findings, RawDocument, SecretFiles, nearest};
 use crate::diag::{Code, Diagnostic, Diagnostics, Excerpt, Severity, Span};
-use crate::model::{self, MeshSettings, Namespace, PrivateBytes, SecretKey};
+use crate::model::{self, MeshSettings, PrivateBytes, SecretKey};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,24 @@ use std::sync::Arc;
 /// The type that promises `tls.crt` and `tls.key`.
 const TLS_TYPE: &str = "kubernetes.io/tls";
 
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
+
 /// Everything beside the header. It has no `Debug`, so that no content can be printed.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
+#[schemars(rename = "Secret")]
 struct Spec {
+    /// `kubernetes.io/tls`, or `Opaque` for any other.
     #[serde(rename = "type")]
     kind: String,
+    /// Contents by name, in base64.
     data: BTreeMap<String, String>,
+    /// Contents by name, as they are.
     string_data: BTreeMap<String, String>,
+    /// Kept for Kubernetes; without effect.
     // Only the API server looks at it.
+    #[schemars(with = "bool")]
     #[allow(dead_code, reason = "the field is known, but says nothing to us")]
     immutable: Option<bool>,
 }
@@ -139,96 +147,70 @@ fn pair<'p>(parts: &'p Parts, troubles: &mut Vec<Trouble>) -> (NamedBytes<'p>, N
     (certificate, key)
 }
 
-/// The kind.
-#[derive(Debug)]
-pub struct Secret;
+impl KindSpec for Spec {
+    const ABOUT: About =
+        About { group: "", kind: "Secret", versions: &["v1"], section: "", unsupported: &[] };
 
-#[derive(Debug)]
-struct Decoded {
-    secret: model::Secret,
-}
+    type Share = model::Secret;
 
-impl Kind for Secret {
-    fn name(&self) -> &'static str {
-        "Secret"
+    fn check(&self, f: &mut Findings<'_>) {
+        // A pair without its half tells nothing when the other could not be read.
+        if f.is_whole(&Field::DOCUMENT) {
+            check(self, f);
+        }
     }
 
-    fn group(&self) -> &'static str {
-        ""
+    fn lower(&self, document: &RawDocument) -> Option<model::Secret> {
+        let parts = self.parts().ok()?;
+        let secret = assemble(&parts).ok()?;
+        Some(model::Secret { origin: Some(Self::ABOUT.origin(&document.header)), ..secret })
     }
 
-    fn versions(&self) -> &'static [&'static str] {
-        &["v1"]
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        let spec: Spec = crate::config::decode(document, "", diags)?;
-        let mut findings = Findings::new(document, diags);
-        let secret = read(&spec, &mut findings)?;
-        Some(Box::new(Decoded { secret }))
-    }
-
-    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        let strings = <BTreeMap<String, String>>::json_schema(generator);
-        let described = |mut schema: Schema, text: &str| {
-            schema.insert("description".to_owned(), text.into());
-            schema
-        };
-        let kind = String::json_schema(generator);
-        let immutable = bool::json_schema(generator);
-        object_schema(
-            self,
-            &[
-                ("type", described(kind, "`kubernetes.io/tls`, or `Opaque` for any other.")),
-                ("data", described(strings.clone(), "Contents by name, in base64.")),
-                ("stringData", described(strings, "Contents by name, as they are.")),
-                ("immutable", described(immutable, "Kept for Kubernetes; without effect.")),
-            ],
-            &[],
-        )
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        &[]
+    fn add(share: &model::Secret, _: &MeshSettings, draft: &mut Draft) {
+        let name = share.origin.as_ref().map(|origin| &origin.name);
+        draft.secrets.extend(name.map(|name| {
+            let key =
+                SecretKey { namespace: Some(name.namespace.clone()), name: name.name.clone() };
+            (key, share.clone())
+        }));
     }
 }
 
-impl Lower for Decoded {
-    fn lower(&self, header: &Header, _: &MeshSettings, draft: &mut Draft) {
-        let key = SecretKey {
-            namespace: Some(Namespace::from(&*header.namespace)),
-            name: header.name.clone(),
-        };
-        let secret =
-            model::Secret { origin: Some(origin("Secret", header)), ..self.secret.clone() };
-        draft.secrets.push((key, secret));
-    }
-}
-
-/// The credential in a document, when nothing is wrong with it.
-fn read(spec: &Spec, f: &mut Findings<'_>) -> Option<model::Secret> {
-    let data = Field::root("data");
-    let mut parts = Parts::new();
-    for (name, text) in &spec.data {
-        // Line breaks are no part of base64, and everybody reads over them.
-        let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-        match STANDARD.decode(&text) {
-            Ok(bytes) => {
-                parts.insert(name.clone(), bytes);
+impl Spec {
+    /// The parts as bytes, or the names of those that are not base64.
+    fn parts(&self) -> Result<Parts, Vec<&str>> {
+        let mut parts = Parts::new();
+        let mut wrong = Vec::new();
+        for (name, text) in &self.data {
+            // Line breaks are no part of base64, and everybody reads over them.
+            let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+            match STANDARD.decode(&text) {
+                Ok(bytes) => {
+                    parts.insert(name.clone(), bytes);
+                }
+                Err(_) => wrong.push(name.as_str()),
             }
-            Err(_) => {
+        }
+        let texts = self.string_data.iter();
+        parts.extend(texts.map(|(name, text)| (name.clone(), text.clone().into_bytes())));
+        if wrong.is_empty() { Ok(parts) } else { Err(wrong) }
+    }
+}
+
+/// Says everything that is wrong with the credential in a document.
+fn check(spec: &Spec, f: &mut Findings<'_>) {
+    let data = Field::root("data");
+    let parts = match spec.parts() {
+        Ok(parts) => parts,
+        Err(wrong) => {
+            for name in wrong {
                 let diagnostic = Diagnostic::new(Code::InvalidValue, "the value is not base64")
                     .help("put text as it is under `stringData`");
                 f.report(&data.key(name), diagnostic);
             }
+            return;
         }
-    }
-    for (name, text) in &spec.string_data {
-        parts.insert(name.clone(), text.clone().into_bytes());
-    }
-    if f.has_errors() {
-        return None;
-    }
+    };
     if spec.kind == TLS_TYPE {
         for name in PARTS {
             if parts.get(name).is_none_or(Vec::is_empty) {
@@ -244,7 +226,7 @@ fn read(spec: &Spec, f: &mut Findings<'_>) -> Option<model::Secret> {
     }
     if [CERTIFICATE, KEY, CA, CRL].iter().all(|part| part.of(&parts).is_none()) {
         if f.has_errors() {
-            return None;
+            return;
         }
         let message = "there is no certificate in it, so no proxy can use it";
         let diagnostic = Diagnostic {
@@ -267,7 +249,6 @@ fn read(spec: &Spec, f: &mut Findings<'_>) -> Option<model::Secret> {
             None => f.report(&data, diagnostic),
         }
     }
-    secret.ok().filter(|_| !f.has_errors())
 }
 
 /// The credential in a directory below `--secrets-dir`, when nothing is wrong with it.

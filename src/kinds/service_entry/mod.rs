@@ -1,10 +1,13 @@
 //! ServiceEntry: hosts, their ports, and where their endpoints are.
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
+#[cfg(test)]
+mod tests;
+
+use super::kind::About;
 use super::workload_entry::{Addresses, WorkloadSpec};
-use super::{Draft, Kind, Lower, ServiceEntryDraft, Unsupported, rules, values};
-use crate::config::{Field, Findings, Header, RawDocument};
-use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use super::{Draft, Kind, KindSpec, ServiceEntryDraft, Unsupported, rules, values};
+use crate::config::{Field, Findings, RawDocument};
+use crate::diag::{Code, Diagnostic};
 use crate::model::{
     Address, Hostname, Labels, Location, MeshSettings, Namespace, Protocol, Resolution,
     ServicePort, Visibility,
@@ -17,6 +20,9 @@ use std::sync::Arc;
 
 /// With this label set to `false` Istio gives the service no virtual address of its own accord.
 const AUTO_ALLOCATE: &str = "networking.istio.io/enable-autoallocate-ip";
+
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
 
 /// Services that are not in any registry.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -117,7 +123,19 @@ impl ResolutionName {
     }
 }
 
-impl Spec {
+/// All that can be said without the mesh's settings.
+#[derive(Debug)]
+pub(super) struct Share {
+    meaning: ServiceEntryDraft,
+    /// `None` is the default of the mesh.
+    visibility: Option<Visibility>,
+}
+
+impl KindSpec for Spec {
+    const ABOUT: About = About { unsupported: UNSUPPORTED, ..About::networking("ServiceEntry") };
+
+    type Share = Share;
+
     fn check(&self, f: &mut Findings<'_>) {
         let at = Field::root("spec");
         self.check_hosts(&at.key("hosts"), f);
@@ -134,6 +152,50 @@ impl Spec {
         rules::export_to(f, &at.key("exportTo"), &self.export_to, rules::Tilde::Allowed);
     }
 
+    fn lower(&self, document: &RawDocument) -> Option<Share> {
+        let header = &document.header;
+        let own = Namespace::from(&*header.namespace);
+        let at = Field::root("spec");
+        let ports = at.key("ports");
+        let port = |(index, port): (usize, &Port)| ServicePort {
+            number: port.number,
+            name: Arc::from(port.name.as_str()),
+            protocol: Protocol::parse(&port.protocol),
+            target_port: (port.target_port > 0).then_some(port.target_port),
+            span: document.span(&ports.index(index)),
+        };
+        let endpoint =
+            |endpoint: &WorkloadSpec| endpoint.lower_endpoint(Labels(endpoint.labels.clone()));
+        let meaning = ServiceEntryDraft {
+            origin: Self::ABOUT.origin(header),
+            labels: Labels(header.labels.clone()),
+            hosts: self.hosts.iter().map(|host| Hostname::from(host.as_str())).collect(),
+            addresses: self.addresses.iter().filter_map(|text| address(text)).collect(),
+            ports: self.ports.iter().enumerate().map(port).collect(),
+            location: match self.location {
+                LocationName::MeshExternal => Location::MeshExternal,
+                LocationName::MeshInternal => Location::MeshInternal,
+            },
+            resolution: self.resolution.lower(),
+            endpoints: self.endpoints.iter().map(endpoint).collect(),
+            workload_selector: self.workload_selector.as_ref().map(|s| Labels(s.labels.clone())),
+            visibility: Visibility::Public,
+            subject_alt_names: self.subject_alt_names.clone(),
+            span: document.span(&at),
+        };
+        Some(Share { meaning, visibility: Visibility::from_export_to(&self.export_to, &own) })
+    }
+
+    fn add(share: &Share, mesh: &MeshSettings, draft: &mut Draft) {
+        let own = &share.meaning.origin.name.namespace;
+        let visibility = share.visibility.clone().unwrap_or_else(|| {
+            MeshSettings::default_visibility(&mesh.default_service_visibility, own)
+        });
+        draft.service_entries.push(ServiceEntryDraft { visibility, ..share.meaning.clone() });
+    }
+}
+
+impl Spec {
     fn check_hosts(&self, at: &Field<'_>, f: &mut Findings<'_>) {
         if self.hosts.is_empty() {
             f.error(at, Code::MissingField, "at least one host is needed");
@@ -317,7 +379,7 @@ impl Spec {
         let at = at.key("endpoints");
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let at = at.index(index);
-            endpoint.check(&at, allowed, f);
+            endpoint.check_endpoint(&at, allowed, f);
             if !knows_ports {
                 continue;
             }
@@ -391,87 +453,3 @@ const UNSUPPORTED: &[Unsupported] = &[
         instead: "addresses are tried one after another",
     },
 ];
-
-/// The kind.
-#[derive(Debug)]
-pub struct ServiceEntry;
-
-#[derive(Debug)]
-struct Decoded {
-    spec: Spec,
-    ports: Vec<Span>,
-    span: Span,
-}
-
-impl Kind for ServiceEntry {
-    fn name(&self) -> &'static str {
-        "ServiceEntry"
-    }
-
-    fn group(&self) -> &'static str {
-        NETWORKING
-    }
-
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: Spec, f| {
-            spec.check(f);
-            let root = Field::root("spec");
-            let ports = root.key("ports");
-            let ports = (0..spec.ports.len()).map(|i| f.span(&ports.index(i))).collect();
-            Decoded { spec, ports, span: f.span(&root) }
-        })
-    }
-
-    fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        spec_schema::<Spec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        UNSUPPORTED
-    }
-}
-
-impl Lower for Decoded {
-    fn lower(&self, header: &Header, mesh: &MeshSettings, draft: &mut Draft) {
-        let spec = &self.spec;
-        let own = Namespace::from(&*header.namespace);
-        let ports = spec.ports.iter().zip(&self.ports).map(|(port, span)| ServicePort {
-            number: port.number,
-            name: Arc::from(port.name.as_str()),
-            protocol: Protocol::parse(&port.protocol),
-            target_port: (port.target_port > 0).then_some(port.target_port),
-            span: span.clone(),
-        });
-        let visibility = Visibility::from_export_to(&spec.export_to, &own);
-        draft.service_entries.push(ServiceEntryDraft {
-            origin: origin("ServiceEntry", header),
-            labels: Labels(header.labels.clone()),
-            hosts: spec.hosts.iter().map(|host| Hostname::from(host.as_str())).collect(),
-            addresses: spec.addresses.iter().filter_map(|text| address(text)).collect(),
-            ports: ports.collect(),
-            location: match spec.location {
-                LocationName::MeshExternal => Location::MeshExternal,
-                LocationName::MeshInternal => Location::MeshInternal,
-            },
-            resolution: spec.resolution.lower(),
-            endpoints: spec
-                .endpoints
-                .iter()
-                .map(|endpoint| endpoint.lower(Labels(endpoint.labels.clone())))
-                .collect(),
-            workload_selector: spec.workload_selector.as_ref().map(|s| Labels(s.labels.clone())),
-            visibility: visibility.unwrap_or_else(|| {
-                MeshSettings::default_visibility(&mesh.default_service_visibility, &own)
-            }),
-            subject_alt_names: spec.subject_alt_names.clone(),
-            span: self.span.clone(),
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests;

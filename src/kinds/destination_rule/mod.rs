@@ -1,15 +1,21 @@
 //! DestinationRule: what happens to traffic after it was routed to a host, and the host's subsets.
 
-use super::document::{NETWORKING, NETWORKING_VERSIONS, decode_spec, origin, spec_schema};
+#[cfg(test)]
+mod tests;
+
+use super::kind::About;
 use super::traffic_policy::{CONFIG_MAP, ClientTls, TlsMode, TrafficPolicy};
-use super::{Draft, Kind, Lower, Unsupported, rules};
-use crate::config::{Field, Findings, Header, RawDocument};
-use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
-use crate::model::{self, Labels, MeshSettings, Namespace, Selector, Visibility};
+use super::{Draft, Kind, KindSpec, Unsupported, rules};
+use crate::config::{Field, Findings, RawDocument};
+use crate::diag::{Code, Diagnostic, Severity};
+use crate::model::{self, Hostname, Labels, MeshSettings, Namespace, Selector, Visibility};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Its line in the table of kinds.
+pub(super) const KIND: Kind = Kind::of::<Spec>();
 
 /// What happens to traffic after it was routed to a host.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -52,7 +58,12 @@ pub struct WorkloadSelector {
     pub match_labels: BTreeMap<String, String>,
 }
 
-impl Spec {
+impl KindSpec for Spec {
+    const ABOUT: About = About { unsupported: UNSUPPORTED, ..About::networking("DestinationRule") };
+
+    /// With the host as it was written.
+    type Share = model::DestinationRule;
+
     fn check(&self, f: &mut Findings<'_>) {
         let at = Field::root("spec");
         rules::wildcard_host(f, &at.key("host"), &self.host);
@@ -80,6 +91,40 @@ impl Spec {
         }
     }
 
+    fn lower(&self, document: &RawDocument) -> Option<model::DestinationRule> {
+        let own = Namespace::from(&*document.header.namespace);
+        let selector = self.workload_selector.as_ref().map(|s| Selector::from(s.match_labels.clone()));
+        // A rule for some workloads is private to its namespace, whatever it says (Istio).
+        let visibility = match selector {
+            Some(_) => Some(Visibility::Namespaces([own.clone()].into())),
+            None => Visibility::from_export_to(&self.export_to, &own),
+        };
+        let at = Field::root("spec");
+        let subsets = at.key("subsets");
+        let lower = |(index, subset): (usize, &Subset)| model::Subset {
+            name: Arc::from(subset.name.as_str()),
+            labels: Labels(subset.labels.clone()),
+            policy: subset.traffic_policy.as_ref().map(TrafficPolicy::lower),
+            span: document.span(&subsets.index(index)),
+        };
+        Some(model::DestinationRule {
+            origin: Self::ABOUT.origin(&document.header),
+            host: Hostname::from(self.host.as_str()),
+            host_span: document.span(&at.key("host")),
+            visibility,
+            selector,
+            policy: self.traffic_policy.as_ref().map(TrafficPolicy::lower),
+            subsets: self.subsets.iter().enumerate().map(lower).collect(),
+        })
+    }
+
+    fn add(share: &model::DestinationRule, mesh: &MeshSettings, draft: &mut Draft) {
+        let host = mesh.expand_short_name(&share.host, &share.origin.name.namespace);
+        draft.destination_rules.push(model::DestinationRule { host, ..share.clone() });
+    }
+}
+
+impl Spec {
     /// A rule for some workloads is never seen from outside of its namespace.
     fn check_selected_visibility(&self, at: &Field<'_>, f: &mut Findings<'_>) {
         let own = f.document().header.namespace.clone();
@@ -160,17 +205,6 @@ impl WorkloadSelector {
     }
 }
 
-/// The kind.
-#[derive(Debug)]
-pub struct DestinationRule;
-
-#[derive(Debug)]
-struct Decoded {
-    spec: Spec,
-    host: Span,
-    subsets: Vec<Span>,
-}
-
 macro_rules! in_every_policy {
     ($field:literal, $value:expr, $instead:literal) => {
         in_every_policy!(@ $field, $value, $instead,
@@ -201,67 +235,3 @@ const UNSUPPORTED: &[Unsupported] = {
     let [e, g, h, i] = ZONE_AWARE;
     &[a, b, c, d, e, g, h, i]
 };
-
-impl Kind for DestinationRule {
-    fn name(&self) -> &'static str {
-        "DestinationRule"
-    }
-
-    fn group(&self) -> &'static str {
-        NETWORKING
-    }
-
-    fn versions(&self) -> &'static [&'static str] {
-        NETWORKING_VERSIONS
-    }
-
-    fn decode(&self, document: &RawDocument, diags: &mut Diagnostics) -> Option<Box<dyn Lower>> {
-        decode_spec(document, diags, |spec: Spec, f| {
-            spec.check(f);
-            let root = Field::root("spec");
-            let subsets = root.key("subsets");
-            let subsets = (0..spec.subsets.len()).map(|i| f.span(&subsets.index(i))).collect();
-            Decoded { spec, host: f.span(&root.key("host")), subsets }
-        })
-    }
-
-    fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        spec_schema::<Spec>(self, generator)
-    }
-
-    fn unsupported(&self) -> &'static [Unsupported] {
-        UNSUPPORTED
-    }
-}
-
-impl Lower for Decoded {
-    fn lower(&self, header: &Header, mesh: &MeshSettings, draft: &mut Draft) {
-        let spec = &self.spec;
-        let own = Namespace::from(&*header.namespace);
-        let selector =
-            spec.workload_selector.as_ref().map(|s| Selector::from(s.match_labels.clone()));
-        // A rule for some workloads is private to its namespace, whatever it says (Istio).
-        let visibility = match selector {
-            Some(_) => Some(Visibility::Namespaces([own.clone()].into())),
-            None => Visibility::from_export_to(&spec.export_to, &own),
-        };
-        let subsets = spec.subsets.iter().zip(&self.subsets).map(|(subset, span)| model::Subset {
-            name: Arc::from(subset.name.as_str()),
-            labels: Labels(subset.labels.clone()),
-            policy: subset.traffic_policy.as_ref().map(TrafficPolicy::lower),
-            span: span.clone(),
-        });
-        draft.destination_rules.push(model::DestinationRule {
-            origin: origin("DestinationRule", header),
-            host: mesh.expand_short_name(&spec.host, &own),
-            host_span: self.host.clone(),
-            visibility,
-            selector,
-            policy: spec.traffic_policy.as_ref().map(TrafficPolicy::lower),
-            subsets: subsets.collect(),
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests;
