@@ -284,3 +284,43 @@ fn the_table_is_checked_against_what_it_says() {
     let used: Vec<String> = used_modules(code).into_iter().collect();
     assert_eq!(used, ["diag", "model", "server"]);
 }
+
+/// The rooms in which unit tests sit as ARCHITECTURE.md says.
+const TESTS_IN_PLACE: [&str; 3] = ["config", "kinds", "compile"];
+/// Unit tests at the end of their file may not have more lines.
+const INLINE_TESTS: usize = 120;
+
+/// What is wrong with where the tests of a file sit; `has_folder` says whether `x/` is beside `x.rs`.
+fn misplaced_tests(path: &str, text: &str, has_folder: bool) -> Option<String> {
+    let inline = text.split_once("\nmod tests {\n").map_or(0, |(_, tests)| tests.lines().count());
+    if inline > INLINE_TESTS {
+        return Some(format!("{path}: {inline} lines of inline tests, more than {INLINE_TESTS}"));
+    }
+    has_folder.then(|| format!("{path}: the module has a folder, so it is the folder's mod.rs"))
+}
+
+#[test]
+fn unit_tests_sit_where_the_rule_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut problems = Vec::new();
+    for room in TESTS_IN_PLACE {
+        let mut found = Vec::new();
+        collect(&root, &root.join(room), &mut found);
+        assert!(found.len() > 5, "{room} has only {} files", found.len());
+        problems.extend(found.iter().filter_map(|source| {
+            let folder = root.join(&source.path).with_extension("");
+            misplaced_tests(&source.path.display().to_string(), &source.text, folder.is_dir())
+        }));
+    }
+    fail_with(problems);
+}
+
+#[test]
+fn misplaced_tests_are_found() {
+    let file = |lines: usize| {
+        format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n{}", "x\n".repeat(lines))
+    };
+    assert_eq!(misplaced_tests("a.rs", &file(INLINE_TESTS), false), None);
+    assert!(misplaced_tests("a.rs", &file(INLINE_TESTS + 1), false).is_some());
+    assert!(misplaced_tests("a.rs", "fn f() {}\n", true).is_some());
+}

@@ -162,3 +162,74 @@ fn section_schema<S: KindSpec>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<S>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Field, SourceFile, read};
+    use crate::diag::Code;
+    use crate::model::{Secret, SecretKey};
+    use serde::Deserialize;
+
+    /// A kind of another group with a name that is taken; its documents leave a secret's name.
+    #[derive(Deserialize, JsonSchema)]
+    struct Spec {
+        leave: String,
+    }
+
+    const KIND: Kind = Kind::of::<Spec>();
+
+    impl KindSpec for Spec {
+        const ABOUT: About = About { group: "gateway.example.com", ..About::networking("Gateway") };
+
+        type Share = SecretKey;
+
+        fn check(&self, f: &mut Findings<'_>) {
+            if self.leave == "wrong" {
+                f.error(&Field::root("spec").key("leave"), Code::InvalidValue, "it is wrong");
+            }
+        }
+
+        fn lower(&self, document: &RawDocument) -> Option<SecretKey> {
+            assert_ne!(self.leave, "wrong", "only what was found right is lowered");
+            let origin = Self::ABOUT.origin(&document.header);
+            let namespace = Some(origin.name.namespace);
+            (self.leave != "nothing")
+                .then(|| SecretKey { namespace, name: self.leave.as_str().into() })
+        }
+
+        fn add(share: &SecretKey, mesh: &MeshSettings, draft: &mut Draft) {
+            assert_eq!(*mesh, MeshSettings::default());
+            let secret = Secret {
+                origin: None,
+                certificate_chain: None,
+                private_key: None,
+                ca: None,
+                crl: None,
+            };
+            draft.secrets.push((share.clone(), secret));
+        }
+    }
+
+    /// The names that a document leaves, when it is accepted, and the findings.
+    fn left(spec: &str) -> (Option<Vec<String>>, Vec<String>) {
+        let head = "apiVersion: gateway.example.com/v1\nkind: Gateway\nmetadata: {name: x}\n";
+        let reading = read(&SourceFile::new("a", format!("{head}spec: {spec}\n")));
+        let mut diags = Diagnostics::new();
+        let lowered = KIND.decode(&reading.documents[0], &mut diags).map(|lower| {
+            let mut draft = Draft::default();
+            lower.lower(&MeshSettings::default(), &mut draft);
+            draft.secrets.iter().map(|(key, _)| key.name.to_string()).collect()
+        });
+        (lowered, diags.into_sorted().iter().map(|d| d.code.to_string()).collect())
+    }
+
+    #[test]
+    fn a_kind_is_the_type_of_its_spec_with_check_lower_and_add() {
+        assert_eq!(left("{leave: a}"), (Some(vec!["a".to_owned()]), vec![]));
+        assert_eq!(left("{leave: nothing}"), (Some(vec![]), vec![]));
+        assert_eq!(left("{leave: wrong}"), (None, vec!["PF0201".to_owned()]));
+        assert_eq!(left("{leave: [1]}"), (None, vec!["PF0201".to_owned()]));
+        assert_eq!((KIND.name(), KIND.about.group), ("Gateway", "gateway.example.com"));
+    }
+}

@@ -24,16 +24,18 @@ const TLS_TYPE: &str = "kubernetes.io/tls";
 pub(super) const KIND: Kind = Kind::of::<Spec>();
 
 /// Everything beside the header. It has no `Debug`, so that no content can be printed.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 #[schemars(rename = "Secret")]
 struct Spec {
     /// `kubernetes.io/tls`, or `Opaque` for any other.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default)]
     kind: String,
     /// Contents by name, in base64.
+    #[serde(default)]
     data: BTreeMap<String, String>,
     /// Contents by name, as they are.
+    #[serde(default)]
     string_data: BTreeMap<String, String>,
     /// Kept for Kubernetes; without effect.
     // Only the API server looks at it.
