@@ -236,7 +236,7 @@ async fn publish(state: Arc<State>, request: PushRequest<Generation>) {
 /// Generations are made one after another under the workspace's lock, so they are published in
 /// the order of their numbers.
 fn compile(state: &State) -> Arc<Generation> {
-    let workspace = state.workspace.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut workspace = state.workspace.lock().unwrap_or_else(PoisonError::into_inner);
     let start = Instant::now();
     let compiled = workspace.compile();
     let took = start.elapsed();

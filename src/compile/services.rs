@@ -1,55 +1,193 @@
 //! From ServiceEntries and WorkloadEntries to services and their endpoints.
 
-use crate::diag::{Code, Diagnostics};
+use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds::{EndpointSpec, ServiceEntryDraft};
 use crate::model::{
-    Endpoint, EndpointAddress, Health, Hostname, Labels, Locality, MeshSettings, Namespace, Origin,
-    Resolution, Service, ServicePort, Workload, Workloads,
+    Endpoint, EndpointAddress, Endpoints, Health, Hostname, Labels, Locality, MeshSettings,
+    Namespace, Resolution, Service, ServicePort, Services, Workload, Workloads,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Builds the services, sorted by creation, hostname and namespace.
-///
-/// ServiceEntries of one namespace and host are one service: ports are united by number when the
-/// documents agree in everything else, and endpoints are pooled in any case (Istio keys its
-/// endpoint index by namespace and host).
-pub fn build(
-    mut entries: Vec<ServiceEntryDraft>,
+/// The services of the last snapshot, and what each was made of, so that the next one makes only
+/// those again whose documents changed.
+#[derive(Debug, Default)]
+pub struct ServiceTable {
+    mesh: Option<Arc<MeshSettings>>,
+    groups: HashMap<(Namespace, Hostname), Group>,
+    services: Arc<Services>,
+    endpoints: Arc<Endpoints>,
+}
+
+/// One hostname of one namespace.
+#[derive(Debug)]
+struct Group {
+    /// The documents about it by precedence, each with the WorkloadEntries that it selects.
+    sources: Vec<Source>,
+    service: Arc<Service>,
+    endpoints: Arc<[Endpoint]>,
+    findings: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Clone)]
+struct Source {
+    entry: Arc<ServiceEntryDraft>,
+    selected: Arc<[Arc<Workload>]>,
+}
+
+impl Source {
+    fn is_same(&self, other: &Source) -> bool {
+        let same = |(a, b): (&Arc<Workload>, &Arc<Workload>)| Arc::ptr_eq(a, b);
+        Arc::ptr_eq(&self.entry, &other.entry)
+            && self.selected.len() == other.selected.len()
+            && self.selected.iter().zip(&*other.selected).all(same)
+    }
+}
+
+impl ServiceTable {
+    /// The services, sorted by creation, hostname and namespace, and their endpoints. `entries` are
+    /// in order of precedence. What did not change is the same `Arc` as the last time.
+    ///
+    /// ServiceEntries of one namespace and host are one service: ports are united by number when the
+    /// documents agree in everything else, and endpoints are pooled in any case (Istio keys its
+    /// endpoint index by namespace and host).
+    pub fn update(
+        &mut self,
+        entries: &[Arc<ServiceEntryDraft>],
+        workloads: &Arc<Workloads>,
+        mesh: &Arc<MeshSettings>,
+        diags: &mut Diagnostics,
+    ) -> (Arc<Services>, Arc<Endpoints>) {
+        let same_mesh = self.mesh.as_ref().is_some_and(|known| Arc::ptr_eq(known, mesh));
+        let mut known = std::mem::take(&mut self.groups);
+        let mut groups = HashMap::with_capacity(known.len());
+        for (key, sources) in sources(entries, workloads) {
+            let before = known.remove(&key);
+            let group = match before {
+                Some(group) if same_mesh && same_sources(&group.sources, &sources) => group,
+                before => Group::new(&key.1, sources, mesh, before),
+            };
+            diags.extend(group.findings.iter().cloned());
+            groups.insert(key, group);
+        }
+        self.mesh = Some(mesh.clone());
+        self.groups = groups;
+        let services = self.sorted();
+        let lists = services.iter().map(|(_, service)| self.endpoints_of(service)).collect();
+        self.services = services;
+        self.endpoints = self.with_endpoints(lists, workloads);
+        (self.services.clone(), self.endpoints.clone())
+    }
+
+    fn group(&self, service: &Service) -> Option<&Group> {
+        self.groups.get(&(service.namespace.clone(), service.hostname.clone()))
+    }
+
+    fn endpoints_of(&self, service: &Service) -> Arc<[Endpoint]> {
+        self.group(service).map(|group| group.endpoints.clone()).unwrap_or_default()
+    }
+
+    /// The services in their order. As long as none comes, goes or changes its place, the order of
+    /// the last time is right.
+    fn sorted(&self) -> Arc<Services> {
+        let now = |service: &Arc<Service>| {
+            let now = &self.group(service)?.service;
+            (now.origin.created == service.origin.created).then_some(now)
+        };
+        if self.services.len() == self.groups.len() {
+            let now: Option<Vec<&Arc<Service>>> =
+                self.services.iter().map(|(_, service)| now(service)).collect();
+            if let Some(now) = now {
+                let before = self.services.iter().map(|(_, service)| service);
+                if before.zip(&now).all(|(before, now)| Arc::ptr_eq(before, now)) {
+                    return self.services.clone();
+                }
+                return Arc::new(Services::new(now.into_iter().cloned().collect()));
+            }
+        }
+        let mut services: Vec<Arc<Service>> =
+            self.groups.values().map(|group| group.service.clone()).collect();
+        services.sort_by(|a, b| {
+            let created = a.origin.created.cmp(&b.origin.created);
+            created
+                .then_with(|| a.hostname.cmp(&b.hostname))
+                .then_with(|| a.namespace.cmp(&b.namespace))
+        });
+        Arc::new(Services::new(services))
+    }
+
+    fn with_endpoints(
+        &self,
+        lists: Vec<Arc<[Endpoint]>>,
+        workloads: &Arc<Workloads>,
+    ) -> Arc<Endpoints> {
+        let before = &self.endpoints;
+        let same = before.lists().len() == lists.len()
+            && before.lists().iter().zip(&lists).all(|(a, b)| Arc::ptr_eq(a, b))
+            && Arc::ptr_eq(before.workloads(), workloads);
+        if same { before.clone() } else { Arc::new(Endpoints::new(lists, workloads.clone())) }
+    }
+}
+
+/// What there is about each hostname of each namespace.
+fn sources(
+    entries: &[Arc<ServiceEntryDraft>],
     workloads: &Workloads,
-    mesh: &MeshSettings,
-    diags: &mut Diagnostics,
-) -> (Vec<Arc<Service>>, Vec<Arc<[Endpoint]>>) {
-    entries.sort_by(|a, b| Origin::precedence(&a.origin, &b.origin));
+) -> HashMap<(Namespace, Hostname), Vec<Source>> {
     let selection = Selection::new(workloads);
-    let mut services: Vec<(Service, Vec<Endpoint>)> = Vec::new();
-    let mut known: HashMap<(Namespace, Hostname), usize> = HashMap::new();
-    for entry in &entries {
-        let members = members(entry, &selection);
-        let mut own_hosts = HashSet::new();
-        for host in entry.hosts.iter().filter(|host| own_hosts.insert(*host)) {
-            let key = (entry.origin.name.namespace.clone(), host.clone());
-            let own = endpoints(entry, host, &members);
-            match known.get(&key) {
-                Some(&position) => {
-                    let (service, pool) = &mut services[position];
-                    unite(service, entry, host, diags);
-                    pool.extend(own);
-                }
-                None => {
-                    known.insert(key, services.len());
-                    services.push((service(entry, host), own));
-                }
+    let mut sources: HashMap<(Namespace, Hostname), Vec<Source>> =
+        HashMap::with_capacity(entries.len());
+    for entry in entries {
+        let namespace = &entry.origin.name.namespace;
+        let selected = match &entry.workload_selector {
+            Some(selector) => selection.of(namespace, selector).into_iter().cloned().collect(),
+            None => Arc::default(),
+        };
+        let source = Source { entry: entry.clone(), selected };
+        for (position, host) in entry.hosts.iter().enumerate() {
+            if !entry.hosts[..position].contains(host) {
+                let key = (namespace.clone(), host.clone());
+                sources.entry(key).or_default().push(source.clone());
             }
         }
     }
-    services.sort_by(|(a, _), (b, _)| {
-        let created = a.origin.created.cmp(&b.origin.created);
-        created
-            .then_with(|| a.hostname.cmp(&b.hostname))
-            .then_with(|| a.namespace.cmp(&b.namespace))
-    });
-    services.into_iter().map(|(service, pool)| finish(service, pool, mesh)).unzip()
+    sources
+}
+
+fn same_sources(a: &[Source], b: &[Source]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+}
+
+impl Group {
+    /// Makes a service. Halves that are as they were before stay the same `Arc`.
+    fn new(
+        host: &Hostname,
+        sources: Vec<Source>,
+        mesh: &MeshSettings,
+        before: Option<Group>,
+    ) -> Group {
+        let mut findings = Vec::new();
+        let mut made: Option<Service> = None;
+        let mut pool = Vec::new();
+        for Source { entry, selected } in &sources {
+            match &mut made {
+                Some(service) => findings.extend(unite(service, entry, host)),
+                None => made = Some(service(entry, host)),
+            }
+            pool.extend(endpoints(entry, host, &members(entry, selected)));
+        }
+        let made = made.expect("a group has a document");
+        let (mut service, mut endpoints) = finish(made, pool, mesh);
+        if let Some(before) = before {
+            if before.endpoints == endpoints {
+                endpoints = before.endpoints;
+            }
+            if before.service == service {
+                service = before.service;
+            }
+        }
+        Group { sources, service, endpoints, findings }
+    }
 }
 
 fn service(entry: &ServiceEntryDraft, host: &Hostname) -> Service {
@@ -69,31 +207,19 @@ fn service(entry: &ServiceEntryDraft, host: &Hostname) -> Service {
 }
 
 /// Adds a younger document's share to a service.
-fn unite(
-    service: &mut Service,
-    entry: &ServiceEntryDraft,
-    host: &Hostname,
-    diags: &mut Diagnostics,
-) {
+fn unite(service: &mut Service, entry: &ServiceEntryDraft, host: &Hostname) -> Option<Diagnostic> {
     let agrees = service.resolution == entry.resolution
         && service.location == entry.location
         && service.labels == entry.labels
         && service.visibility == entry.visibility;
     if !agrees {
-        diags.push(
-            entry
-                .origin
-                .diagnostic(
-                    Code::OverlappingHost,
-                    format!(
-                        "host '{host}' is also defined by {} with another resolution, location, \
-                         labels or exportTo; the ports of this document are left out",
-                        service.origin.name
-                    ),
-                )
-                .related(service.origin.span.clone(), "this one is served"),
+        let message = format!(
+            "host '{host}' is also defined by {} with another resolution, location, labels or \
+             exportTo; the ports of this document are left out",
+            service.origin.name
         );
-        return;
+        let finding = entry.origin.diagnostic(Code::OverlappingHost, message);
+        return Some(finding.related(service.origin.span.clone(), "this one is served"));
     }
     for port in &entry.ports {
         if service.ports.iter().all(|p| p.number != port.number) {
@@ -106,6 +232,7 @@ fn unite(
         }
     }
     service.subject_alt_names.extend(entry.subject_alt_names.iter().cloned());
+    None
 }
 
 /// An endpoint of a ServiceEntry before it is spread over ports.
@@ -121,12 +248,11 @@ struct Member<'a> {
     health: Health,
 }
 
-fn members<'a>(entry: &'a ServiceEntryDraft, selection: &Selection<'a>) -> Vec<Member<'a>> {
-    if let Some(selector) = &entry.workload_selector {
+fn members<'a>(entry: &'a ServiceEntryDraft, selected: &'a [Arc<Workload>]) -> Vec<Member<'a>> {
+    if entry.workload_selector.is_some() {
         let by_name = entry.resolution == Resolution::Static;
-        let selected = selection.of(&entry.origin.name.namespace, selector);
         return selected
-            .into_iter()
+            .iter()
             .filter_map(|workload| {
                 let address = workload.address.as_ref()?;
                 // A STATIC service cannot use names or sockets of WorkloadEntries (Istio).
@@ -281,8 +407,8 @@ fn finish(
 
 /// WorkloadEntries by namespace and label, so that a selector looks only at candidates.
 struct Selection<'a> {
-    by_namespace: HashMap<&'a Namespace, Vec<&'a Workload>>,
-    by_label: HashMap<(&'a Namespace, &'a str, &'a str), Vec<&'a Workload>>,
+    by_namespace: HashMap<&'a Namespace, Vec<&'a Arc<Workload>>>,
+    by_label: HashMap<(&'a Namespace, &'a str, &'a str), Vec<&'a Arc<Workload>>>,
 }
 
 impl<'a> Selection<'a> {
@@ -301,7 +427,7 @@ impl<'a> Selection<'a> {
 
     /// The workloads that a selector selects, by name. An empty selector selects all of the
     /// namespace.
-    fn of(&self, namespace: &Namespace, selector: &Labels) -> Vec<&'a Workload> {
+    fn of(&self, namespace: &Namespace, selector: &Labels) -> Vec<&'a Arc<Workload>> {
         let candidates = selector
             .0
             .iter()

@@ -3,7 +3,7 @@
 //! The shell reads files and tells the workspace what changed; the workspace knows which version of
 //! each document is in force and makes snapshots. It does no I/O itself.
 
-use super::{DocumentSet, Input, Prepared, compile, prepare};
+use super::{Compiler, DocumentSet, Input, Prepared, prepare};
 use crate::config::{SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds;
@@ -18,6 +18,7 @@ pub struct Workspace {
     mesh: MeshFile,
     secrets: BTreeMap<Arc<str>, DirectorySecret>,
     domain_suffix: Option<Arc<str>>,
+    compiler: Compiler,
 }
 
 /// The mesh configuration: the settings in force, and what is to be said about the file.
@@ -142,8 +143,8 @@ impl Workspace {
             .collect()
     }
 
-    /// Compiles what is in force.
-    pub fn compile(&self) -> Compiled {
+    /// Compiles what is in force. As long as that says the same, the snapshot is the same `Arc`.
+    pub fn compile(&mut self) -> Compiled {
         let mut mesh = self.mesh.settings.clone();
         if let Some(suffix) = &self.domain_suffix {
             mesh.domain_suffix = suffix.clone();
@@ -152,8 +153,8 @@ impl Workspace {
             let key = SecretKey { namespace: None, name: name.clone() };
             Some((key, directory.secret.clone()?))
         });
-        let (snapshot, findings) = compile(Input {
-            documents: self.documents.documents().map(|e| (&e.header, &*e.value)).collect(),
+        let (snapshot, findings) = self.compiler.compile(Input {
+            documents: self.documents.documents().collect(),
             mesh,
             directory_secrets: secrets.collect(),
         });
@@ -162,6 +163,6 @@ impl Workspace {
         diags.extend(self.mesh.diagnostics.iter().cloned());
         diags.extend(self.secrets.values().flat_map(|s| s.diagnostics.iter().cloned()));
         diags.extend(findings);
-        Compiled { snapshot: Arc::new(snapshot), diagnostics: diags.into_sorted() }
+        Compiled { snapshot, diagnostics: diags.into_sorted() }
     }
 }

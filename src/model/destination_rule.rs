@@ -95,7 +95,7 @@ impl DestinationRules {
     /// Builds the index. `rules` are merged and in precedence order; `default_is_private` says
     /// whether an unset `exportTo` means the own namespace only (the mesh default contains `.`).
     pub fn new(
-        rules: impl IntoIterator<Item = DestinationRule>,
+        rules: impl IntoIterator<Item = Arc<DestinationRule>>,
         root: Namespace,
         default_is_private: bool,
     ) -> DestinationRules {
@@ -104,7 +104,6 @@ impl DestinationRules {
         for rule in rules {
             let namespace = rule.origin.name.namespace.clone();
             let host = rule.host.clone();
-            let rule = Arc::new(rule);
             let of_namespace = namespaces.entry(namespace.clone()).or_default();
             if host.is_wildcard() {
                 wild.entry((namespace, host)).or_default().push(rule);

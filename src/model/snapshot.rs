@@ -190,6 +190,16 @@ impl Workloads {
         self.by_address.get(&address).map_or(&[], Vec::as_slice)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     /// All of them by namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Workload>> {
         self.by_name.values()
@@ -226,6 +236,11 @@ impl Secrets {
 }
 
 impl Snapshot {
+    /// Whether both halves are the same.
+    pub fn is_same(&self, other: &Snapshot) -> bool {
+        Arc::ptr_eq(&self.routing, &other.routing) && Arc::ptr_eq(&self.endpoints, &other.endpoints)
+    }
+
     /// The services that have an endpoint at this address, in precedence order.
     pub fn services_at(&self, address: IpAddr) -> impl Iterator<Item = (ServiceId, &Arc<Service>)> {
         let services = &self.routing.services;

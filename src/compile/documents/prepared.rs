@@ -19,6 +19,9 @@ pub struct Entry<D = Box<dyn Lower>> {
     pub header: Header,
     /// A hash of its text; equal texts give equal hashes on every machine.
     pub hash: u128,
+    /// A hash of what it says, whatever it looks like: comments, spaces and the place in the file
+    /// do not count.
+    pub meaning: u128,
     /// Where it stands in its file.
     pub extent: Extent,
     /// As its kind understood it.
@@ -77,8 +80,10 @@ impl<D> Prepared<D> {
             let span = raw.header.span.clone();
             let decoded = match decode(&raw, &mut findings) {
                 Decoded::Accepted(value) => {
+                    let meaning = raw.meaning();
                     let RawDocument { header, hash, root, .. } = raw;
-                    Decoded::Accepted(Arc::new(Entry { header, hash, extent: root.span, value }))
+                    let extent = root.span;
+                    Decoded::Accepted(Arc::new(Entry { header, hash, meaning, extent, value }))
                 }
                 Decoded::Foreign => {
                     let Header { kind, api_version, .. } = &raw.header;

@@ -7,6 +7,7 @@ use crate::config::yaml::{Extent, Node, PartialIdentity};
 use crate::diag::Span;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
 
 /// The namespace of a document that names none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
@@ -66,6 +67,18 @@ pub struct RawDocument {
 }
 
 impl RawDocument {
+    /// A hash of what the document says. What an item of a list inherits counts, comments, spaces
+    /// and places do not.
+    pub fn meaning(&self) -> u128 {
+        let mut hasher = Xxh3::new();
+        for inherited in [&self.header.api_version, &self.header.kind, &self.header.namespace] {
+            hasher.update(&(inherited.len() as u64).to_le_bytes());
+            hasher.update(inherited.as_bytes());
+        }
+        self.root.hash_into(&mut hasher);
+        hasher.digest128()
+    }
+
     /// The place of a range of this document.
     pub fn place(&self, extent: Extent) -> Span {
         place(&self.source, extent, excerpt_of(&self.header.kind))

@@ -1,6 +1,7 @@
 //! The located tree: YAML values that know where they stand in their file.
 
 use crate::diag::Position;
+use xxhash_rust::xxh3::Xxh3;
 
 /// A range of a file; `end` is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,44 @@ impl Node {
                 _ => point(self.span.start),
             },
             _ => point(self.span.start),
+        }
+    }
+
+    /// Hashes what the value says: its type and content, not its place. Depth is bounded, so
+    /// recursion is safe.
+    pub fn hash_into(&self, hasher: &mut Xxh3) {
+        fn text(hasher: &mut Xxh3, text: &str) {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        }
+        match &self.value {
+            Value::Null => hasher.update(b"n"),
+            Value::Bool(value) => hasher.update(&[b'b', u8::from(*value)]),
+            Value::Int(value) => {
+                hasher.update(b"i");
+                hasher.update(&value.to_le_bytes());
+            }
+            Value::Float(value) => {
+                hasher.update(b"f");
+                hasher.update(&value.to_bits().to_le_bytes());
+            }
+            Value::String(value) => {
+                hasher.update(b"s");
+                text(hasher, value);
+            }
+            Value::Sequence(items) => {
+                hasher.update(b"l");
+                hasher.update(&(items.len() as u64).to_le_bytes());
+                items.iter().for_each(|item| item.hash_into(hasher));
+            }
+            Value::Mapping(entries) => {
+                hasher.update(b"m");
+                hasher.update(&(entries.len() as u64).to_le_bytes());
+                for (key, value) in entries {
+                    text(hasher, &key.text);
+                    value.hash_into(hasher);
+                }
+            }
         }
     }
 

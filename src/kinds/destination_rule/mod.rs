@@ -93,7 +93,8 @@ impl KindSpec for Spec {
 
     fn lower(&self, document: &RawDocument) -> Option<model::DestinationRule> {
         let own = Namespace::from(&*document.header.namespace);
-        let selector = self.workload_selector.as_ref().map(|s| Selector::from(s.match_labels.clone()));
+        let selector =
+            self.workload_selector.as_ref().map(|s| Selector::from(s.match_labels.clone()));
         // A rule for some workloads is private to its namespace, whatever it says (Istio).
         let visibility = match selector {
             Some(_) => Some(Visibility::Namespaces([own.clone()].into())),

@@ -32,7 +32,7 @@ const V1: &str = "outbound|80|v1|a.example";
 /// A snapshot of these services and rules.
 fn snapshot(services: Vec<Service>, rules: Vec<DestinationRule>) -> Facts {
     let root = Namespace::from("istio-system");
-    let destination_rules = DestinationRules::new(rules, root, false);
+    let destination_rules = DestinationRules::new(rules.into_iter().map(Arc::new), root, false);
     Facts { services, destination_rules, ..Default::default() }
 }
 

@@ -48,7 +48,8 @@ fn hashing(
 
 fn hashed_by(rule: DestinationRule, to: Destination) -> (Option<String>, usize) {
     let mut snapshot = snapshot(vec![service("b.b", &[(80, Protocol::Http)])], Vec::new());
-    snapshot.destination_rules = DestinationRules::new([rule], Namespace::from("root"), false);
+    snapshot.destination_rules =
+        DestinationRules::new([Arc::new(rule)], Namespace::from("root"), false);
     let to = WeightedDestination { destination: to, weight: 0, headers: Headers::default() };
     let rule = HttpRule { action: HttpAction::Route(vec![to]), ..http_rule() };
     let (routes, _) = translated(&snapshot, &sidecar(), Scheme::Http, 80, vec![rule]);
@@ -86,7 +87,8 @@ fn a_hashed_destination_may_be_tried_again() {
 fn a_service_without_rules_gets_istios_defaults() {
     let mut snapshot = snapshot(vec![service("b.b", &[(80, Protocol::Http)])], Vec::new());
     let rule = hashing(Some("w"), Some("p"), None, None);
-    snapshot.destination_rules = DestinationRules::new([rule], Namespace::from("root"), false);
+    snapshot.destination_rules =
+        DestinationRules::new([Arc::new(rule)], Namespace::from("root"), false);
     let view = sidecar();
     let eyes = Eyes::new(&snapshot, &view);
     let viewer = eyes.viewer();
