@@ -60,6 +60,8 @@ struct Shared {
 struct Complete {
     set: ResourceSet,
     findings: Vec<Diagnostic>,
+    /// What it was put together from; held, so that it is not forgotten while this is in use.
+    assignments: Vec<Arc<ServiceEndpoints>>,
 }
 
 impl Engine {
@@ -97,16 +99,22 @@ impl Engine {
         put_together(&self.make_complete(&shared, &snapshot.endpoints, &viewer), None)
     }
 
-    /// Forgets what belongs to other snapshots and is used by nobody any more.
-    pub fn forget_all_but(&self, snapshot: &Snapshot) {
-        let routing = &snapshot.routing;
-        self.worlds.retain(|(of, _, _), _| Arc::ptr_eq(&of.0, routing));
+    /// Forgets what belongs to none of these snapshots. Parts of theirs that others had too stay.
+    pub fn keep(&self, snapshots: &[&Snapshot]) {
+        let is_kept = |routing: &Arc<Routing>| {
+            snapshots.iter().any(|snapshot| Arc::ptr_eq(&snapshot.routing, routing))
+        };
+        let has_endpoints = |endpoints: &Arc<Endpoints>| {
+            snapshots.iter().any(|snapshot| Arc::ptr_eq(&snapshot.endpoints, endpoints))
+        };
+        self.worlds.retain(|(of, _, _), _| is_kept(&of.0));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|world| Arc::ptr_eq(&world.routing, routing));
+        known.retain(|world| is_kept(&world.routing));
         drop(known);
-        self.shared.retain(|world, _| Arc::ptr_eq(&world.0.routing, routing));
+        self.shared.retain(|world, _| is_kept(&world.0.routing));
+        // What is left of a forgotten part is the key that it was.
         self.complete.retain(|(shared, endpoints), _| {
-            Arc::strong_count(&shared.0) > 1 && Arc::ptr_eq(&endpoints.0, &snapshot.endpoints)
+            Arc::strong_count(&shared.0) > 1 && has_endpoints(&endpoints.0)
         });
         self.generated.retain(|(complete, _), _| Arc::strong_count(&complete.0) > 1);
         self.inbound.sweep();
@@ -169,6 +177,7 @@ impl Engine {
     ) -> Complete {
         let mut set = shared.set.clone();
         let mut findings = shared.findings.clone();
+        let mut all = Vec::with_capacity(shared.services.len());
         for (id, clusters) in shared.services.iter().filter(|(_, c)| c.has_endpoints) {
             let own = endpoints.of(*id);
             let key = (clusters.input().clone(), Same(own.clone()));
@@ -178,8 +187,9 @@ impl Engine {
             for resource in &assignments.resources {
                 set.insert(TypeUrl::Endpoint, resource.clone());
             }
+            all.push(assignments);
         }
-        Complete { set, findings }
+        Complete { set, findings, assignments: all }
     }
 }
 

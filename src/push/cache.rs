@@ -22,7 +22,15 @@ impl SnapshotCache {
     /// The cache of the snapshot that follows this one. What the change did not touch is used
     /// again.
     pub fn next(&self, snapshot: Arc<Snapshot>) -> SnapshotCache {
+        // Until everybody has moved on, parts of this one are still asked for.
+        self.engine.keep(&[&self.snapshot, &snapshot]);
         SnapshotCache { snapshot, engine: self.engine.clone() }
+    }
+
+    /// Lets go of what only earlier snapshots needed. To be called when nobody is served from those
+    /// any more; calling it earlier only costs work.
+    pub fn forget_earlier(&self) {
+        self.engine.keep(&[&self.snapshot]);
     }
 
     /// The snapshot.
@@ -33,11 +41,5 @@ impl SnapshotCache {
     /// What this proxy should have.
     pub fn generate(&self, proxy: &Proxy) -> Arc<Generated> {
         self.engine.generate(&self.snapshot, proxy)
-    }
-
-    /// Lets go of what only earlier snapshots needed. To be called when nobody is served from those
-    /// any more; calling it earlier only costs work.
-    pub fn forget_earlier(&self) {
-        self.engine.forget_all_but(&self.snapshot);
     }
 }
