@@ -3,8 +3,8 @@
 use crate::model::{Percent, StringMatch};
 use crate::xds::pb::{core, matcher, percent};
 
-/// A text match. Envoy refuses empty prefixes and empty expressions (envoy-facts F11, F16), so
-/// those are written as what they mean.
+/// A text match. Envoy's constraints refuse empty prefixes and empty expressions, so those are
+/// written as what they mean.
 pub fn string(value: &StringMatch) -> matcher::StringMatcher {
     use matcher::string_matcher::MatchPattern;
     let pattern = match value {

@@ -2,8 +2,8 @@
 //! which a request passes them.
 //!
 //! A filter has two duties, and both are beside each other in its file: what it puts into the
-//! chain of a connection manager, and what it puts on a route. Envoy silently ignores the second
-//! where the first is missing (envoy-facts F20).
+//! chain of a connection manager, and what it puts on a route. Envoy loads a route with the second
+//! where the first is missing, and silently ignores it.
 
 mod cors;
 mod fault;

@@ -144,7 +144,7 @@ fn client_certificate_details() -> hcm::http_connection_manager::SetCurrentClien
     }
 }
 
-/// Always written out: left alone, Envoy normalises nothing (envoy-facts F26).
+/// Always written out: left alone, Envoy takes `/a/../b`, `/a//b` and `/a%2Fb` as they are.
 fn normalize_paths(proto: &mut hcm::HttpConnectionManager, how: PathNormalization) {
     use hcm::http_connection_manager::PathWithEscapedSlashesAction as Escaped;
     let (normalize, merge, escaped) = match how {

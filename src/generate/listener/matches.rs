@@ -1,6 +1,6 @@
 //! What a filter chain asks of a connection, and the table that keeps the chains of one listener
 //! apart: Envoy refuses a whole listener when two of its chains can match the same connection with
-//! equal rules, even when only one of several server names coincides (envoy-facts F64).
+//! equal rules, even when only one of several server names coincides.
 
 use crate::xds::pb::{core, listener};
 use ipnet::IpNet;

@@ -127,7 +127,7 @@ fn destination_ports(ports: &BTreeSet<u16>) -> Option<listener::ListenerFilterCh
         })),
     };
     let mut rules: Vec<_> = ports.iter().map(one).collect();
-    // Envoy refuses a set of one (envoy-facts F73).
+    // Envoy's constraints ask for two rules at least in a set; one stands alone.
     if rules.len() > 1 {
         let rule = Some(Rule::OrMatch(MatchSet { rules }));
         return Some(listener::ListenerFilterChainMatchPredicate { rule });

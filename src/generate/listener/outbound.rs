@@ -34,8 +34,9 @@ struct Outbound<'s> {
 }
 
 impl Outbound<'_> {
-    /// The listener that redirected connections come to. Those with a listener of their own are
-    /// handed over to it (envoy-facts F70), the others go where unknown traffic goes.
+    /// The listener that redirected connections come to. With `use_original_dst` Envoy hands those
+    /// that have a listener of their own (same address and port, or the wildcard with that port)
+    /// over to it; the others go where unknown traffic goes.
     fn capture(&self) -> Option<listener::Listener> {
         let transparent = match self.scope.view.interception() {
             Interception::None => return None,
@@ -75,8 +76,9 @@ impl Outbound<'_> {
         }))
     }
 
-    /// The same on a listener that binds: there is no original destination to go to, so without an
-    /// egress proxy such connections are refused (envoy-facts F71).
+    /// The same on a listener that binds: there is no original destination to go to (Envoy resets
+    /// what an ORIGINAL_DST cluster has no address for), so without an egress proxy such
+    /// connections are refused.
     fn bound_unknown(&self) -> Option<TcpRoute<'static>> {
         self.egress_proxy().map(TcpRoute::to_cluster)
     }

@@ -33,7 +33,8 @@ impl<'a> ServerContext<'a> {
     /// # Errors
     ///
     /// When a secret is missing or incomplete. The filter chain must then be left out: Envoy would
-    /// wait for the secret, at boot with every listener closed (envoy-facts F41, F42).
+    /// wait for the secret, at boot with every listener closed, and over state-of-the-world there
+    /// is no answer that says "no such secret".
     pub fn new(
         secrets: &'a Secrets,
         proxy: &Namespace,

@@ -72,7 +72,7 @@ pub fn forward(
         several => {
             let clusters = weighted(place, several);
             if clusters.is_empty() {
-                // Envoy refuses weights that add up to nothing (envoy-facts F7).
+                // Envoy refuses the whole route table when weights add up to nothing.
                 return unavailable();
             }
             action.cluster_specifier =
@@ -174,8 +174,8 @@ pub fn redirect(place: &Place<'_>, redirect: &Redirect) -> Option<route::route::
     }))
 }
 
-/// The port of a redirect, 0 for none. Envoy prints whatever port it is told (envoy-facts F14), so
-/// a scheme's own port is left out here.
+/// The port of a redirect, 0 for none. Envoy prints whatever port it is told, also 443 behind
+/// `https`, so a scheme's own port is left out here.
 fn redirect_port(place: &Place<'_>, redirect: &Redirect) -> u32 {
     let port = match redirect.port {
         None | Some(RedirectPort::FromProtocol) => return 0,

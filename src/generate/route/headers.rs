@@ -1,5 +1,5 @@
-//! Header changes. Envoy does not let routes touch `:`-headers and `host` (envoy-facts F22), so a
-//! new authority becomes a host rewrite.
+//! Header changes. Envoy refuses a route that adds or removes `:`-headers or `host`, so a new
+//! authority becomes a host rewrite.
 
 use crate::model::{HeaderOperations, Headers};
 use crate::xds::pb::core;

@@ -102,8 +102,8 @@ fn header(name: &str, value: &Option<StringMatch>) -> route::HeaderMatcher {
     }
 }
 
-/// A request that lacks the header must match, which Envoy only does when it may treat the missing
-/// header as empty (envoy-facts F16).
+/// A request that lacks the header must match too. Seen on Envoy 1.40: an inverted match does not
+/// take such a request unless a missing header may count as an empty one.
 fn without(name: &str, value: &Option<StringMatch>) -> route::HeaderMatcher {
     route::HeaderMatcher {
         invert_match: true,

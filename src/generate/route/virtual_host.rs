@@ -14,8 +14,8 @@ const MAX_DIRECT_RESPONSE: u32 = 1024 * 1024;
 pub enum HostPort {
     /// It does not matter: all requests come to one port.
     Ignored,
-    /// It is part of the domains. With `ignore_port_in_host_matching` Envoy would never find those
-    /// (envoy-facts F3), which is what Istio sets here.
+    /// It is part of the domains. `ignore_port_in_host_matching` must then be off, as in Istio:
+    /// where it is on, Envoy takes the port off the request and finds no domain that has one.
     Compared,
 }
 
@@ -39,8 +39,9 @@ pub fn configuration(
     }
 }
 
-/// The answer to a name that nothing is known about. Envoy may ask for one while a listener drains,
-/// and waits without end when it is told that there is none (envoy-facts F43).
+/// The answer to a name that nothing is known about. Envoy may ask for one while a listener drains.
+/// Told that there is none (`removed_resources`), it never becomes ready: even the timeout of the
+/// first fetch is cancelled then. An empty table frees it at once.
 pub fn empty(name: &str) -> route::RouteConfiguration {
     route::RouteConfiguration {
         name: name.to_owned(),
@@ -65,7 +66,8 @@ pub fn virtual_host(
 }
 
 /// The virtual host of requests to unknown hosts. Without interception there is no original
-/// destination to go on to (envoy-facts F71), so there only an egress proxy can take them.
+/// destination to go on to (Envoy's ORIGINAL_DST clusters answer 503), so there only an egress
+/// proxy can take them.
 pub fn catch_all(policy: &OutboundTrafficPolicy, interception: Interception) -> route::VirtualHost {
     match (policy.mode, &policy.egress_proxy, interception) {
         (OutboundMode::AllowAny, Some(proxy), _) => allow_any(proxy_cluster(proxy)),
