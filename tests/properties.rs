@@ -4,6 +4,8 @@
 //! Documents are made of few names, so that they meet: they claim the same hosts and ports, select
 //! the same workloads, and refer to each other and to nothing.
 
+#[path = "properties/planted.rs"]
+mod planted;
 mod support;
 
 use pilotfish::config::SourceFile;

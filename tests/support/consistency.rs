@@ -10,8 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is wrong with a set. `findings` are the diagnostics about it: a cluster that a
 /// rule names may be missing only when a diagnostic says so.
+///
+/// A resource that Envoy would refuse is left out before it gets here, with a finding. That finding
+/// is what is wrong then: kinds have to refuse, with a place, whatever leads to such a resource.
 pub fn check(set: &ResourceSet, findings: &[Diagnostic]) -> Vec<String> {
-    let mut problems = Vec::new();
+    let refused = findings.iter().filter(|finding| finding.code == Code::InvalidResource);
+    let mut problems: Vec<String> = refused.map(ToString::to_string).collect();
+    // And none slips past whoever leaves them out.
     for type_url in TypeUrl::ALL {
         for resource in set.of_type(type_url) {
             for violation in constraints::check_resource(type_url, resource) {
@@ -140,8 +145,7 @@ fn same(
 fn explained(cluster: &str, findings: &[Diagnostic]) -> bool {
     let host = cluster.rsplit('|').next().unwrap_or(cluster);
     let quoted = format!("'{host}'");
-    // A secret that is missing is told at the rule that needs it, which names the host elsewhere.
-    findings.iter().any(|f| f.code == Code::UnknownSecret || f.message.contains(&quoted))
+    findings.iter().any(|finding| finding.message.contains(&quoted))
 }
 
 /// Two listeners on one address.

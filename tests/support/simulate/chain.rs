@@ -51,7 +51,9 @@ fn inspect<'r>(listener: &Value, request: &'r Request) -> Result<Seen<'r>, Unkno
     let mut seen =
         Seen { request, server_name: None, transport: "raw_buffer", protocols: Vec::new() };
     for filter in array(listener, "listener_filters") {
-        if filter.get("filter_disabled").is_some_and(|off| disabled(off, request.port)) {
+        if let Some(predicate) = filter.get("filter_disabled")
+            && disabled(predicate, request.port)?
+        {
             continue;
         }
         match (type_of(filter), &request.tls) {
@@ -71,22 +73,28 @@ fn inspect<'r>(listener: &Value, request: &'r Request) -> Result<Seen<'r>, Unkno
 }
 
 /// Whether a predicate of a listener filter holds for a port.
-fn disabled(predicate: &Value, port: u16) -> bool {
+fn disabled(predicate: &Value, port: u16) -> Result<bool, Unknown> {
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     if let Some(range) = predicate.get("destination_port_range") {
-        return (number(&range["start"])..number(&range["end"])).contains(&u64::from(port));
+        return Ok((number(&range["start"])..number(&range["end"])).contains(&u64::from(port)));
     }
     if let Some(inner) = predicate.get("not_match") {
-        return !disabled(inner, port);
+        return Ok(!disabled(inner, port)?);
     }
-    let rules = |key: &str| predicate[key]["rules"].as_array();
-    if let Some(rules) = rules("or_match") {
-        return rules.iter().any(|rule| disabled(rule, port));
+    for (key, decides) in [("or_match", true), ("and_match", false)] {
+        if let Some(rules) = predicate[key]["rules"].as_array() {
+            for rule in rules {
+                if disabled(rule, port)? == decides {
+                    return Ok(decides);
+                }
+            }
+            return Ok(!decides);
+        }
     }
-    if let Some(rules) = rules("and_match") {
-        return rules.iter().all(|rule| disabled(rule, port));
+    match predicate["any_match"] == true {
+        true => Ok(true),
+        false => Err(format!("the predicate {predicate} is not simulated")),
     }
-    predicate["any_match"] == true
 }
 
 // Each rank is `None` when the chain does not fit, 0 when it does not care, and the higher the more
