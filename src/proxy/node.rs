@@ -54,8 +54,9 @@ struct Id<'a> {
 
 impl NodeDescription {
     /// Understands the node. The snapshot completes the picture: a WorkloadEntry with the node's
-    /// name (or, for Istio ids, with its address) gives labels, locality and network where the node
-    /// itself gives none.
+    /// name, or else with its address, gives locality and network where the node itself gives none.
+    /// Its labels beat those of the node only when it carries the node's name: several programs may
+    /// share an address, a router beside the workloads of its machine for one.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl NodeDescription {
             (true, Some(Some(EndpointAddress::Ip(ip)))) => vec![*ip],
             _ => addresses,
         };
-        let labels = self.labels(&meta, workload)?;
+        let labels = self.labels(&meta, &id, workload)?;
         let interception = match meta.string("INTERCEPTION_MODE")?.as_deref() {
             None => id.default_interception,
             Some("NONE") => Interception::None,
@@ -190,13 +191,18 @@ impl NodeDescription {
     fn labels(
         &self,
         meta: &Metadata<'_>,
+        id: &Id<'_>,
         workload: Option<&Workload>,
     ) -> Result<Labels, NodeError> {
-        // As in Istio, the labels of the workload's own document beat those of the metadata.
-        if let Some(workload) = workload.filter(|w| !w.labels.is_empty()) {
+        let stated = meta.labels()?;
+        let states_some = stated.as_ref().is_some_and(|labels| !labels.is_empty());
+        // As in Istio, the labels of the workload's own document beat those of the metadata. A
+        // document of another name may be about a neighbour.
+        let counts = |w: &&Workload| *w.name().name == *id.name || !states_some;
+        if let Some(workload) = workload.filter(|w| !w.labels.is_empty()).filter(counts) {
             return Ok(workload.labels.clone());
         }
-        if let Some(labels) = meta.labels()? {
+        if let Some(labels) = stated {
             return Ok(labels);
         }
         let own = Some(self.cluster.as_str()).filter(|c| !c.is_empty());
@@ -315,6 +321,8 @@ impl Metadata<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::Workspace;
+    use crate::config::SourceFile;
     use crate::proxy::IpMode;
     use serde_json::json;
 
@@ -360,6 +368,40 @@ mod tests {
         assert_eq!(proxy.labels.get("app"), Some("cart"));
         assert_eq!(proxy.ip_mode(), IpMode::Dual);
         assert!(proxy.options.http10);
+    }
+
+    /// A mesh with one WorkloadEntry, at 10.0.0.1.
+    fn with_entry(name: &str) -> Arc<Snapshot> {
+        let entry = format!(
+            "{{apiVersion: networking.istio.io/v1, kind: WorkloadEntry, metadata: {{name: {name}}}, \
+             spec: {{address: 10.0.0.1, labels: {{app: of-the-entry}}, locality: eu/one}}}}"
+        );
+        let mut workspace = Workspace::new("cluster.local");
+        workspace.replace_file(SourceFile::new("a.yaml", entry));
+        workspace.compile().snapshot
+    }
+
+    fn app(snapshot: &Snapshot, metadata: Value) -> String {
+        let mut node = node("edge-1", metadata);
+        node.metadata.insert("INSTANCE_IPS".to_owned(), "10.0.0.1".into());
+        let proxy = node.resolve(snapshot).expect("a valid node");
+        assert_eq!(proxy.locality.to_string(), "eu/one", "the entry is the node's in any case");
+        proxy.labels.get("app").unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn an_entry_of_the_nodes_name_decides_over_the_labels_that_the_node_states() {
+        let own = with_entry("edge-1");
+        assert_eq!(app(&own, json!({"LABELS": {"app": "edge"}})), "of-the-entry");
+        assert_eq!(app(&own, json!({})), "of-the-entry");
+    }
+
+    #[test]
+    fn a_neighbour_at_the_same_address_gives_labels_only_to_a_node_that_states_none() {
+        let neighbour = with_entry("reviews-1");
+        assert_eq!(app(&neighbour, json!({"LABELS": {"app": "edge"}})), "edge");
+        assert_eq!(app(&neighbour, json!({"LABELS": {}})), "of-the-entry");
+        assert_eq!(app(&neighbour, json!({})), "of-the-entry");
     }
 
     #[test]
