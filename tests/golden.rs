@@ -275,12 +275,24 @@ fn every_code_is_shown() -> Result<(), Failed> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n").into()) }
 }
 
-/// A directory that lost its case (a rename, a merge) would never be looked at again.
+/// A directory that lost its case (a rename, a merge) would never be looked at again, and an area
+/// that nobody has described would soon overlap with another.
 fn no_stray_directories() -> Result<(), Failed> {
-    let stray: Vec<PathBuf> = case::directories(&case::golden())
+    let areas = case::directories(&case::golden());
+    let stray: Vec<&PathBuf> = areas.iter().filter(|area| !is_described(area)).collect();
+    if !stray.is_empty() {
+        return Err(format!("areas without a line in tests/golden/README.md: {stray:?}").into());
+    }
+    let stray: Vec<PathBuf> = areas
         .iter()
         .flat_map(|area| case::directories(area))
         .filter(|dir| !dir.join("case.md").is_file())
         .collect();
     if stray.is_empty() { Ok(()) } else { Err(format!("without case.md: {stray:?}").into()) }
+}
+
+fn is_described(area: &Path) -> bool {
+    let name = area.file_name().unwrap_or_default().to_string_lossy();
+    let readme = case::read(&case::golden().join("README.md")).unwrap_or_default();
+    readme.contains(&format!("| `{name}` | "))
 }
