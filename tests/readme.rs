@@ -1,5 +1,6 @@
-//! The README's table of kinds and fields says what the code does: it is made from the types and
-//! from the tables of unsupported fields, and compared here. `UPDATE_README=1` rewrites it.
+//! `examples/SUPPORTED.md` says what the code does: it is made from the types and from the tables of
+//! unsupported fields, and compared here. `UPDATE_README=1` rewrites it. What the README itself
+//! says of files and kinds is compared with the tree.
 
 use pilotfish::kinds::{self, About, KINDS};
 use serde_json::Value;
@@ -8,24 +9,47 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- fields: made by tests/readme.rs from the code; do not edit -->";
-const END: &str = "<!-- /fields -->";
+const PAGE: &str = "examples/SUPPORTED.md";
+
+const INTRODUCTION: &str = "\
+<!-- Made by tests/readme.rs from the code; do not edit. -->
+
+# What is supported
+
+Every field of Istio's API is read. What has no effect yet gives a warning where it stands in your YAML, and is listed
+here with what happens instead. A type that occurs several times in a kind is listed where it occurs first.
+";
+
+fn in_tree(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
 
 #[test]
-fn the_table_of_fields_is_what_the_code_does() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).expect("the README has the begin mark");
-    let (_, after) = rest.split_once(END).expect("the README has the end mark");
-    let expected = format!("{before}{BEGIN}\n\n{}\n{END}{after}", table());
+fn the_page_of_fields_is_what_the_code_does() {
+    let expected = page();
     if std::env::var_os("UPDATE_README").is_some() {
-        assert!(std::env::var_os("CI").is_none(), "CI does not rewrite the README");
-        fs::write(&path, expected).unwrap();
+        assert!(std::env::var_os("CI").is_none(), "CI does not rewrite the page");
+        fs::write(in_tree(PAGE), expected).unwrap();
     } else {
+        let page = fs::read_to_string(in_tree(PAGE)).unwrap_or_default();
         assert!(
-            readme == expected,
-            "the table is out of date: UPDATE_README=1 cargo test --test readme"
+            page == expected,
+            "{PAGE} is out of date: UPDATE_README=1 cargo test --test readme"
         );
+    }
+}
+
+#[test]
+fn the_readme_names_every_kind_and_links_to_what_is_there() {
+    let readme = fs::read_to_string(in_tree("README.md")).unwrap();
+    for kind in KINDS {
+        assert!(readme.contains(kind.name()), "the README does not name {}", kind.name());
+    }
+    let links: Vec<&str> =
+        readme.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)).collect();
+    assert!(links.contains(&PAGE), "the README does not link to {PAGE}");
+    for link in links.iter().filter(|link| !link.starts_with("http")) {
+        assert!(in_tree(link).exists(), "the README links to {link}, which is not there");
     }
 }
 
@@ -69,75 +93,82 @@ fn exists(root: &Value, schema: &Value, steps: &[&str]) -> bool {
     !next.is_null() && exists(root, next, rest)
 }
 
-fn table() -> String {
+/// One kind of the page.
+struct Section {
+    name: &'static str,
+    versions: String,
+    objects: Vec<(String, Vec<String>)>,
+    unsupported: &'static [kinds::Unsupported],
+}
+
+impl Section {
+    fn fields(&self) -> usize {
+        self.objects.iter().map(|(_, fields)| fields.len()).sum()
+    }
+}
+
+fn sections() -> Vec<Section> {
     let schema = kinds::schema();
-    let mut out = String::new();
-    for kind in KINDS {
+    let of_kinds = KINDS.iter().map(|kind| {
         let About { group, versions, unsupported, .. } = kind.about;
         let group = if group.is_empty() { "core" } else { group };
-        let title = format!("<b>{}</b> ({group}: {})", kind.name(), versions.join(", "));
-        section(&mut out, &title, &objects(&schema, &kind.about), unsupported);
-    }
+        Section {
+            name: kind.name(),
+            versions: format!("{group}: {}", versions.join(", ")),
+            objects: objects(&schema, &kind.about),
+            unsupported,
+        }
+    });
     let mut generator = schemars::SchemaGenerator::default();
     let mut root = kinds::mesh_schema(&mut generator).to_value();
     let definitions = generator.take_definitions(true);
     root["$defs"] = Value::Object(definitions);
     let mut found = Vec::new();
     walk(&root, &root.clone(), String::new(), &mut BTreeMap::new(), &mut found);
-    section(
-        &mut out,
-        "<b>MeshConfig</b> (a file without apiVersion and kind)",
-        &found,
-        kinds::mesh_unsupported(),
-    );
-    out.trim_end().to_owned()
+    let mesh = Section {
+        name: "MeshConfig",
+        versions: "a file without apiVersion and kind".to_owned(),
+        objects: found,
+        unsupported: kinds::mesh_unsupported(),
+    };
+    of_kinds.chain([mesh]).collect()
 }
 
-fn section(
-    out: &mut String,
-    title: &str,
-    objects: &[(String, Vec<String>)],
-    rows: &[kinds::Unsupported],
-) {
-    let count: usize = objects.iter().map(|(_, fields)| fields.len()).sum();
-    let summary = format!("{title}: {count} fields, {} not supported yet", rows.len());
-    writeln!(out, "<details><summary>{summary}</summary>\n").unwrap();
-    writeln!(out, "| where | fields | not supported yet |\n| --- | --- | --- |").unwrap();
-    for (path, fields) in objects {
-        let unsupported: Vec<String> = rows
-            .iter()
-            .filter(|row| belongs(row.path, path, objects))
-            .map(|row| {
-                let field = row.path.strip_prefix(path.as_str()).unwrap_or(row.path);
-                let field = field.trim_start_matches('.');
-                let value = row.value.map(|v| format!(": {v}")).unwrap_or_default();
-                format!("`{field}{value}` ({})", row.instead)
-            })
-            .collect();
+fn page() -> String {
+    let mut out = INTRODUCTION.to_owned();
+    let sections = sections();
+    writeln!(out, "\n| kind | read as | fields | not supported yet |").unwrap();
+    writeln!(out, "| --- | --- | --- | --- |").unwrap();
+    for section in &sections {
+        let Section { name, versions, unsupported, .. } = section;
+        let anchor = name.to_lowercase();
+        let (fields, not_yet) = (section.fields(), unsupported.len());
+        writeln!(out, "| [{name}](#{anchor}) | {versions} | {fields} | {not_yet} |").unwrap();
+    }
+    sections.iter().for_each(|section| write_section(&mut out, section));
+    out
+}
+
+fn write_section(out: &mut String, section: &Section) {
+    writeln!(out, "\n## {}\n", section.name).unwrap();
+    if section.unsupported.is_empty() {
+        writeln!(out, "Everything is supported.\n").unwrap();
+    } else {
+        writeln!(out, "| not supported yet | instead |\n| --- | --- |").unwrap();
+        for row in section.unsupported {
+            let value = row.value.map(|v| format!(": {v}")).unwrap_or_default();
+            writeln!(out, "| `{}{value}` | {} |", row.path, row.instead).unwrap();
+        }
+        writeln!(out).unwrap();
+    }
+    writeln!(out, "<details><summary>All {} fields</summary>\n", section.fields()).unwrap();
+    writeln!(out, "| where | fields |\n| --- | --- |").unwrap();
+    for (path, fields) in &section.objects {
         let fields: Vec<String> = fields.iter().map(|f| format!("`{f}`")).collect();
         let path = if path.is_empty() { "document" } else { path };
-        writeln!(out, "| `{path}` | {} | {} |", fields.join(", "), unsupported.join("; ")).unwrap();
+        writeln!(out, "| `{path}` | {} |", fields.join(", ")).unwrap();
     }
-    let elsewhere: Vec<String> = rows
-        .iter()
-        .filter(|row| !objects.iter().any(|(path, _)| belongs(row.path, path, objects)))
-        .map(|row| format!("`{}` ({})", row.path, row.instead))
-        .collect();
-    if !elsewhere.is_empty() {
-        writeln!(out, "| elsewhere | | {} |", elsewhere.join("; ")).unwrap();
-    }
-    writeln!(out, "\n</details>\n").unwrap();
-}
-
-/// Whether an unsupported path is shown in the row of this object: the longest that begins it.
-fn belongs(unsupported: &str, object: &str, objects: &[(String, Vec<String>)]) -> bool {
-    let begins = |object: &str| {
-        let rest = unsupported.strip_prefix(object);
-        rest.is_some_and(|rest| object.is_empty() || rest.starts_with(['.', '[']))
-    };
-    let longest =
-        objects.iter().map(|(path, _)| path).filter(|p| begins(p)).max_by_key(|p| p.len());
-    longest.is_some_and(|longest| longest == object)
+    writeln!(out, "\n</details>").unwrap();
 }
 
 /// The objects of a kind with their fields, parents first. A type that occurs again is listed
