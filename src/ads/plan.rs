@@ -7,8 +7,8 @@ use crate::xds::{Resource, ResourceSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// In how many responses at most resources are sent that were refused in company. The guilty one
-/// is then among fewer, and after a few pushes alone.
+/// Resources that were refused together with others are sent again in this many responses at most.
+/// The guilty one is then in smaller company each time, and after a few pushes alone.
 const MAX_PARTS: usize = 32;
 
 /// What one push means for one subscription.
@@ -31,8 +31,8 @@ impl Plan {
     }
 }
 
-/// What has to be said unasked. Names for which `leaving` holds are left alone when they are
-/// gone: something else is about to tell the client.
+/// What has to be said unasked. Nothing is said of a name that is gone when `leaving` holds for it:
+/// something else is about to tell the client.
 pub(super) fn push(
     subscription: &Subscription,
     resources: &ResourceSet,

@@ -125,8 +125,8 @@ impl Stream {
         }
     }
 
-    /// After an answer about clusters: sends the endpoints of those clusters again, of those that
-    /// the client asked for. It will ask for the others by itself.
+    /// After an answer about clusters: sends their endpoints again, as far as the client has asked
+    /// for them already. It will ask for the others by itself.
     pub(super) fn follow_with_endpoints(
         &mut self,
         changed_clusters: &[Arc<str>],

@@ -18,8 +18,8 @@ pub(super) enum Verdict {
     SendApart,
     /// An empty resource in its place.
     StandIn,
-    /// That it does not exist. Only delta has words for this; in state of the world a complete
-    /// response says it by omission, and for other types nothing can be said.
+    /// That it does not exist. Only delta has words for this. State of the world says it by
+    /// omission where responses are complete, and cannot say it for the other types.
     Remove,
 }
 

@@ -1,5 +1,5 @@
 //! Fields that are valid but mean nothing to pilotfish yet: one table a kind, from which both the
-//! warnings and the README's table are made.
+//! warnings and `examples/SUPPORTED.md` are made.
 
 use crate::config::{Field, Findings, Node, Value};
 use crate::diag::{Code, Diagnostic};

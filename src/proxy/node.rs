@@ -54,9 +54,9 @@ struct Id<'a> {
 
 impl NodeDescription {
     /// Understands the node. The snapshot completes the picture: a WorkloadEntry with the node's
-    /// name, or else with its address, gives locality and network where the node itself gives none.
-    /// Its labels beat those of the node only when it carries the node's name: several programs may
-    /// share an address, a router beside the workloads of its machine for one.
+    /// name, or else with its address, gives labels, locality and network where the node itself
+    /// gives none. The labels of one with the node's name beat those that the node states. Those of
+    /// another do not: several programs may share an address, a router and a workload for example.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
 //! The push queue: at most one outstanding push per connection.
 //!
-//! A connection is queued, pending or being served. Requests for one that waits are merged into
-//! what waits, at its place; requests for one being served are merged aside and queued when it is
-//! done. [`PushQueue::dequeue`] hands out a [`Job`]; dropping it is the end of the push, so an end
-//! cannot be forgotten. The contract is istiod's (`pilot/pkg/xds/pushqueue.go`).
+//! A connection waits, is being served, or neither. A request for one that waits is merged with
+//! what waits, and the connection keeps its place. Requests for one that is being served are merged
+//! aside; when its push has ended, it waits again. [`PushQueue::dequeue`] hands out a [`Job`].
+//! Dropping the job is the end of the push, so an end cannot be forgotten. The contract is istiod's (`pilot/pkg/xds/pushqueue.go`).
 
 use super::PushRequest;
 use std::collections::{HashMap, VecDeque};

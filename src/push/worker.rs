@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// One connection of this process. A proxy that reconnects gets a new one, so that the end of its
+/// One connection of this process. A proxy that reconnects gets a new id, so that the end of its
 /// old connection cannot touch the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(u64);
@@ -61,8 +61,8 @@ impl<P> Pusher<P> {
         })
     }
 
-    /// Adds a connection. From now on it gets every push, so what it reads as the current state
-    /// after this is either current or followed by a push.
+    /// Adds a connection. From now on it gets every push. So when it looks at the current state
+    /// after this, that state is the newest, or a push with a newer one follows.
     pub fn register(self: &Arc<Self>) -> (Registration<P>, mpsc::Receiver<Offer<P>>) {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed));
         // The queue hands out one push per connection at a time, so one place is enough.

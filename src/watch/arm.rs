@@ -44,7 +44,8 @@ pub enum Armed {
 }
 
 impl Arms {
-    /// Wakes `wake` whenever something may have changed. Without watches where the system has none.
+    /// Wakes `wake` whenever something may have changed. Where the system has no watches, nothing
+    /// does.
     pub fn new(wake: Arc<Notify>) -> Arms {
         let shared = Arc::<Mutex<Shared>>::default();
         let of_thread = shared.clone();
@@ -111,8 +112,8 @@ impl Arms {
 }
 
 impl Shared {
-    /// Whether the event is a reason to look. Our own reading must not wake us, nor must strangers
-    /// in a directory that only names a root.
+    /// Whether the event is a reason to look. Our own reading is none, nor is what happens to other
+    /// entries of a directory of which only some matter.
     fn notice(&mut self, event: &Event) -> bool {
         let moved = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

@@ -18,8 +18,8 @@ pub fn sends_events(path: &Path) -> bool {
     })
 }
 
-/// The type of the file system that holds a path: that of the longest mount point above it; of
-/// equal ones the last, which covers the others.
+/// The type of the file system that holds a path. The longest mount point above the path decides;
+/// of several at one place the last, because it covers the others.
 fn file_system<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
     let mounted = mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;

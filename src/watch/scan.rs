@@ -36,7 +36,7 @@ pub struct Roots {
 /// What was found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
-    /// Configuration files by label: the path as it was given, and below it.
+    /// Configuration files by label: the root as it was given, then the path below it.
     pub config: BTreeMap<Arc<str>, SourceFile>,
     /// The mesh configuration.
     pub mesh: Option<SourceFile>,
@@ -46,7 +46,8 @@ pub struct Found {
     pub problems: Vec<Diagnostic>,
     /// Whether every root could be read.
     pub complete: bool,
-    /// Real directories that decide about all this, and which of their entries do.
+    /// The directories, links resolved, that decide what a look finds, and which of their entries
+    /// do.
     pub directories: BTreeMap<PathBuf, Interest>,
     /// Whether something was caught in the middle of a change and must be looked at again soon.
     pub unsettled: bool,
@@ -57,7 +58,8 @@ pub struct Found {
 pub enum Interest {
     /// All.
     Everything,
-    /// These: the directory only names a root or the target of a link, and may be a busy place.
+    /// Only these: a root, or a step of the way that a link leads. What else happens in the
+    /// directory is none of our business, and it may be a busy place.
     Names(BTreeSet<OsString>),
 }
 
@@ -305,8 +307,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Reads a file, or gives what is known of it when it has not changed, cannot be read, or is
-    /// caught in the middle of a change. `None` when it is to be left out.
+    /// Reads a file. When it has not changed, cannot be read, or is caught in the middle of a
+    /// change, gives what is known of it. `None` when it is to be left out.
     fn read(&mut self, path: &Path, metadata: &Metadata) -> Option<Known> {
         let known = self.known.get(path);
         let stat = Stat::of(metadata);
@@ -387,7 +389,7 @@ impl Walk<'_> {
         }
     }
 
-    /// One entry of a directory matters: the directory names it.
+    /// This entry of a directory matters.
     fn watch_entry(&mut self, directory: &Path, name: &OsStr) {
         let Ok(real) = fs::canonicalize(directory) else { return };
         let none = || Interest::Names(BTreeSet::new());
@@ -399,9 +401,9 @@ impl Walk<'_> {
         }
     }
 
-    /// A root can be replaced as a whole, so what names it is watched too: the directory it is in
-    /// (or the nearest one that is there, when the root is yet to come), and the same for its
-    /// target when it is a symlink.
+    /// A root can be replaced as a whole, so the directory that it is in is watched too. When the
+    /// root is yet to come, that is the nearest one that is there. When it is a symlink, the same
+    /// goes for its target.
     fn watch_around(&mut self, root: &Path) {
         let absolute = std::path::absolute(root).unwrap_or_else(|_| root.to_path_buf());
         let named = absolute.ancestors().zip(absolute.ancestors().skip(1));
@@ -416,7 +418,7 @@ impl Walk<'_> {
         self.watch_target(&absolute);
     }
 
-    /// Each step of a chain of links is named by a directory of its own.
+    /// A link may lead to another link: each step is an entry of some directory.
     fn watch_target(&mut self, link: &Path) {
         let mut at = link.to_path_buf();
         for _ in 0..32 {
@@ -436,7 +438,7 @@ impl Walk<'_> {
     }
 }
 
-/// Reads a file that does not change meanwhile. `None` when it keeps changing.
+/// Reads a file, again when it has changed meanwhile. `None` when it keeps changing.
 fn read_settled(path: &Path) -> io::Result<Option<(Stat, Vec<u8>)>> {
     for _ in 0..READ_TRIES {
         let before = Stat::of(&fs::metadata(path)?);

@@ -46,7 +46,7 @@ impl Settle {
         Some((last + self.options.quiet).min(first + self.options.max))
     }
 
-    /// Whether it is time; if so, everything noted so far is done with.
+    /// Whether it is time. If so, everything noted so far is forgotten.
     pub fn due(&mut self, now: Instant) -> bool {
         let due = self.deadline().is_some_and(|deadline| now >= deadline);
         if due {

@@ -95,7 +95,7 @@ pub enum RouteContent<'a> {
 
 impl OutboundPlan<'_> {
     /// The addresses that outbound listeners have: Envoy refuses a second listener there, whether
-    /// or not they bind (envoy-facts F37).
+    /// or not they bind.
     pub fn addresses(&self, scope: &Scope<'_>) -> TakenAddresses {
         let mut taken: TakenAddresses =
             self.listeners.iter().map(|l| (l.bind.clone(), l.port)).collect();
