@@ -75,8 +75,9 @@ use Gate::{EnvoyTypes, Protobuf, Tonic};
 const ROOMS: &[Room] = &[
     core("diag", &[]),
     core("xds", &[]).sees(&[Protobuf, EnvoyTypes]),
-    core("config", &["config/decode", "config/yaml"]),
-    core("config/decode", &["config/yaml", "diag"]),
+    core("config", &["config/decode", "config/source", "config/yaml"]),
+    core("config/decode", &["config/source", "config/yaml", "diag"]),
+    core("config/source", &[]),
     core("config/yaml", &["diag"]),
     core("model", &["diag"]),
     core("kinds", &["config", "model", "diag"]),

@@ -65,6 +65,9 @@ const PLANTS: &[Plant] = &[
     ("admin/mod.rs", "use crate::generate::handed_on::Struct;", "'admin' may not see Protobuf"),
     // The binary, which calls the library by its name.
     ("main.rs", "use pilotfish::server;", "'main' may not use 'server'"),
+    // Between the rooms of `config`.
+    ("config/yaml/mod.rs", "use super::decode::header as c8;", "may not use 'config/decode'"),
+    ("config/yaml/mod.rs", "use crate::config::Document as c9;", "'config/yaml' may not use"),
     ("model/mod.rs", "fn c7(_: &std::sync::Mutex<u8>) {}", "mentions Mutex: a Snapshot"),
     ("model/mod.rs", "use std::sync::atomic::AtomicU64 as Number;", "mentions AtomicU64"),
     (NEW, "use std::hash::{DefaultHasher as Hash};", "mentions DefaultHasher"),
@@ -195,7 +198,7 @@ fn nested() -> Sources {
         ("generate/seal/mod.rs", "use crate::xds; use super::envoy as spelled;"),
         ("config/mod.rs", "pub mod decode; pub mod yaml; fn f() { decode::g(yaml::h()) }"),
         ("config/decode/mod.rs", "use super::yaml; pub fn g() {}"),
-        ("config/yaml/mod.rs", "pub fn h() {}"),
+        ("config/yaml/mod.rs", "pub(in crate::config) fn h() {}"),
     ];
     let mut sources = Sources::default();
     for (file, text) in files {
