@@ -1,8 +1,7 @@
 //! Rules about answers and changes: redirects, fixed responses, rewrites.
 
-use super::http::refuse;
-use super::lower::decode_base64;
 use super::spec::{HttpDirectResponse, HttpRedirect, HttpRewrite, HttpRoute};
+use super::text::decode_base64;
 use crate::config::{Field, Findings};
 use crate::diag::{Code, Diagnostic, Severity};
 use crate::kinds::rules;
@@ -147,4 +146,10 @@ fn no_control(text: &str, at: &Field<'_>, f: &mut Findings<'_>) {
     if text.chars().any(char::is_control) {
         f.error(at, Code::InvalidValue, "control characters are not allowed here");
     }
+}
+
+/// The field must not stand here; points at its key.
+pub(super) fn refuse(at: &Field<'_>, message: &str, f: &mut Findings<'_>) {
+    let span = f.key_span(at);
+    f.report(at, Diagnostic::new(Code::ConflictingFields, message).at(span));
 }

@@ -1,10 +1,11 @@
 //! Istio's rules about what an HTTP rule does, and Envoy's where Istio has none.
 
+use super::answer::{self, refuse};
 use super::spec::{
     Abort, CorsPolicy, Delay, Delegate, HeaderOperations, Headers, HttpFaultInjection, HttpRetry,
     HttpRoute, Spec,
 };
-use super::{answer, check, destination};
+use super::{destination, matches, text};
 use crate::config::{Field, Findings};
 use crate::diag::{Code, Diagnostic};
 use crate::kinds::rules;
@@ -14,7 +15,7 @@ use crate::kinds::values::StringMatch;
 pub(super) fn rule(spec: &Spec, rule: &HttpRoute, at: &Field<'_>, f: &mut Findings<'_>) {
     action(spec, rule, at, f);
     for (index, m) in rule.r#match.iter().enumerate() {
-        check::http_match(spec, m, &at.key("match").index(index), f);
+        matches::http_match(spec, m, &at.key("match").index(index), f);
     }
     let mut weights = Vec::new();
     for (index, route) in rule.route.iter().enumerate() {
@@ -93,12 +94,6 @@ fn action(spec: &Spec, rule: &HttpRoute, at: &Field<'_>, f: &mut Findings<'_>) {
         let message = "`mirror` and `mirrors` exclude each other; put all into `mirrors`";
         refuse(&at.key("mirror"), message, f);
     }
-}
-
-/// The field must not stand here; points at its key.
-pub(super) fn refuse(at: &Field<'_>, message: &str, f: &mut Findings<'_>) {
-    let span = f.key_span(at);
-    f.report(at, Diagnostic::new(Code::ConflictingFields, message).at(span));
 }
 
 fn delegation(delegate: &Delegate, at: &Field<'_>, f: &mut Findings<'_>) {
@@ -298,10 +293,10 @@ fn abort(abort: &Abort, at: &Field<'_>, f: &mut Findings<'_>) {
         f.error(&at.key("httpStatus"), Code::InvalidValue, message);
     }
     if let Some(name) = &abort.grpc_status {
-        if check::grpc_status(name).is_none() {
+        if text::grpc_status(name).is_none() {
             let message = format!(
                 "`{name}` is no gRPC status, expected one of {}",
-                check::GRPC_STATUSES.join(", ")
+                text::GRPC_STATUSES.join(", ")
             );
             f.error(&at.key("grpcStatus"), Code::InvalidValue, message);
         }

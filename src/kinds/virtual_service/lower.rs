@@ -6,6 +6,7 @@ use super::spec::{
     HttpRedirect, HttpRetry, HttpRewrite, HttpRoute, HttpRouteDestination, L4MatchAttributes,
     RedirectPortSelection, RouteDestination, Spec, TlsMatchAttributes, UnmatchedPreflights,
 };
+use super::text;
 use crate::config::{Field, RawDocument};
 use crate::kinds::KindSpec;
 use crate::kinds::values::{self, StringMatch};
@@ -13,16 +14,7 @@ use crate::model::{
     self, AbortStatus, GatewayRef, Hostname, HttpAction, Namespace, ObjectName, PathRewrite,
     RedirectPath, RedirectPort, ResponseBody, Selector, VirtualService, Visibility,
 };
-use base64::Engine;
 use std::collections::BTreeMap;
-
-/// The names that JWT claims are matched by, among the headers.
-const CLAIMS: &str = "@request.auth.claims";
-
-/// Whether a header condition is about a claim of the request's token.
-pub(super) fn is_claim(header: &str) -> bool {
-    header.get(..CLAIMS.len()).is_some_and(|start| start.eq_ignore_ascii_case(CLAIMS))
-}
 
 /// The VirtualService, with hosts as written and a visibility that is still to be defaulted.
 pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualService {
@@ -189,7 +181,7 @@ impl Lowering<'_> {
         let condition = |text: &Option<StringMatch>| text.as_ref().and_then(StringMatch::lower);
         let mut headers = conditions(&m.headers);
         let (claims, without_headers): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            conditions(&m.without_headers).into_iter().partition(|(name, _)| is_claim(name));
+            conditions(&m.without_headers).into_iter().partition(|(name, _)| text::is_claim(name));
         // Nothing reads the token yet, so no request may seem to fulfil a condition on it: no
         // header has such a name, and asking for its presence fails.
         headers.extend(claims.into_keys().map(|name| (name, None)));
@@ -251,7 +243,7 @@ fn conditions(map: &BTreeMap<String, StringMatch>) -> BTreeMap<String, Option<mo
 }
 
 fn subnets(list: &[String]) -> Vec<ipnet::IpNet> {
-    list.iter().filter_map(|text| super::check::subnet(text)).collect()
+    list.iter().filter_map(|subnet| text::subnet(subnet)).collect()
 }
 
 fn headers(headers: Option<&Headers>) -> model::Headers {
@@ -296,21 +288,12 @@ fn redirect(redirect: &HttpRedirect) -> model::Redirect {
 fn direct_response(response: &HttpDirectResponse) -> model::DirectResponse {
     let body = response.body.as_ref().and_then(|body| match (&body.string, &body.bytes) {
         (Some(text), _) => Some(ResponseBody::Text(text.clone())),
-        (None, Some(bytes)) => decode_base64(bytes).map(ResponseBody::Bytes),
+        (None, Some(bytes)) => text::decode_base64(bytes).map(ResponseBody::Bytes),
         (None, None) => None,
     });
     // The range is checked.
     let status = u16::try_from(response.status).unwrap_or(u16::MAX);
     model::DirectResponse { status, body }
-}
-
-/// Bytes as protobuf's JSON form has them: base64, with either alphabet, padded or not.
-pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-    let config =
-        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let text = text.replace('-', "+").replace('_', "/");
-    GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(text).ok()
 }
 
 fn rewrite(rewrite: &HttpRewrite) -> model::Rewrite {
@@ -359,7 +342,7 @@ fn abort(abort: &Abort) -> Option<model::Abort> {
     let http = abort.http_status.and_then(|s| u16::try_from(s).ok()).map(AbortStatus::Http);
     let grpc = || {
         let name = abort.grpc_status.as_deref()?;
-        super::check::grpc_status(name).map(AbortStatus::Grpc)
+        text::grpc_status(name).map(AbortStatus::Grpc)
     };
     let status = http.or_else(grpc)?;
     Some(model::Abort { status, percent: abort.percentage.map(values::Percent::lower) })

@@ -5,10 +5,12 @@ mod check;
 mod destination;
 mod http;
 mod lower;
+mod matches;
 mod reach;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use super::kind::About;
 use super::{Draft, Kind, KindSpec, Unsupported};
