@@ -3,8 +3,9 @@
 //! A [`Memo`] keeps what was made under a key of `Arc`s and plain values: the narrow input, which is
 //! all that the making code is handed. What it reads of the view beside that, its [`Viewer`] notes.
 //! So an entry can be used again exactly when nothing that was read differs; it cannot go stale.
+//! Many proxies that connect at once wait for the first of them instead of all making the same.
 
-use super::view::{Looks, View, Viewer};
+use super::view::{Class, Looks, View, Viewer};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
@@ -12,19 +13,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Results by narrow input and by what was read of the view.
 pub struct Memo<K, T> {
-    slots: Mutex<HashMap<K, Vec<Entry<T>>>>,
+    slots: Mutex<HashMap<K, Arc<Slot<T>>>>,
+    /// Nearly everything of one sort is made with the same looks, so they are kept once.
+    looks: Mutex<Vec<Arc<Looks>>>,
+}
+
+/// What is known for one input.
+struct Slot<T> {
+    entries: Mutex<Vec<Entry<T>>>,
+    /// Held by who makes something for views of this kind, so that others like it wait instead of
+    /// making the same. Views of other kinds may need something else, so they go on side by side,
+    /// once there is a first result to compare with.
+    turns: Mutex<Vec<(Option<Class>, Arc<Mutex<()>>)>>,
 }
 
 struct Entry<T> {
     /// The view for which it was made, and what was read of that.
     view: Arc<View>,
-    looks: Looks,
+    looks: Arc<Looks>,
     value: Arc<T>,
 }
 
 impl<K, T> Default for Memo<K, T> {
     fn default() -> Memo<K, T> {
-        Memo { slots: Mutex::default() }
+        Memo { slots: Mutex::default(), looks: Mutex::default() }
+    }
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Slot<T> {
+        Slot { entries: Mutex::default(), turns: Mutex::default() }
     }
 }
 
@@ -36,34 +54,70 @@ impl<K, T> fmt::Debug for Memo<K, T> {
 
 impl<K: Eq + Hash, T> Memo<K, T> {
     /// What is known for this input, else what `make` makes of it. `viewer` learns what the value
-    /// depends on.
-    ///
-    /// Two callers that come at the same moment may both make it; the first to finish is kept.
+    /// depends on. For small things: who comes while another makes one makes one too.
     pub fn get(&self, key: K, viewer: &Viewer<'_>, make: impl FnOnce(&Viewer<'_>) -> T) -> Arc<T> {
-        if let Some(entries) = self.lock().get(&key)
-            && let Some(entry) = find(entries, viewer)
-        {
-            viewer.adopt(&entry.looks);
-            return entry.value.clone();
+        let slot = lock(&self.slots).entry(key).or_default().clone();
+        slot.find(viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
+    }
+
+    /// The same for big things: who comes while another makes one waits for that.
+    pub fn get_once(
+        &self,
+        key: K,
+        viewer: &Viewer<'_>,
+        make: impl FnOnce(&Viewer<'_>) -> T,
+    ) -> Arc<T> {
+        let slot = lock(&self.slots).entry(key).or_default().clone();
+        if let Some(known) = slot.find(viewer) {
+            return known;
         }
+        let turn = slot.turn(None);
+        let first = lock(&turn);
+        if let Some(known) = slot.find(viewer) {
+            return known;
+        }
+        if lock(&slot.entries).is_empty() {
+            return self.make(&slot, viewer, make);
+        }
+        drop(first);
+        let turn = slot.turn(Some(viewer.view().class()));
+        let _mine = lock(&turn);
+        slot.find(viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
+    }
+
+    fn make(
+        &self,
+        slot: &Slot<T>,
+        viewer: &Viewer<'_>,
+        make: impl FnOnce(&Viewer<'_>) -> T,
+    ) -> Arc<T> {
         let own = Viewer::new(viewer.view());
-        let made = Arc::new(make(&own));
-        let looks = own.looks();
+        let value = Arc::new(make(&own));
+        let looks = self.shared(own.looks());
         viewer.adopt(&looks);
-        let mut slots = self.lock();
-        let entries = slots.entry(key).or_default();
-        if let Some(entry) = find(entries, viewer) {
-            return entry.value.clone();
+        let view = viewer.view().clone();
+        lock(&slot.entries).push(Entry { view, looks, value: value.clone() });
+        value
+    }
+
+    fn shared(&self, looks: Looks) -> Arc<Looks> {
+        let mut known = lock(&self.looks);
+        if let Some(same) = known.iter().find(|same| ***same == looks) {
+            return same.clone();
         }
-        entries.push(Entry { view: viewer.view().clone(), looks, value: made.clone() });
-        made
+        let looks = Arc::new(looks);
+        known.push(looks.clone());
+        looks
     }
 
     /// Forgets every entry for which `keep` does not hold.
     pub fn retain(&self, keep: impl Fn(&K, &Arc<T>) -> bool) {
-        self.lock().retain(|key, entries| {
+        lock(&self.looks).retain(|looks| Arc::strong_count(looks) > 1);
+        lock(&self.slots).retain(|key, slot| {
+            let mut entries = lock(&slot.entries);
             entries.retain(|entry| keep(key, &entry.value));
-            !entries.is_empty()
+            // Somebody who is just making something for it holds the slot too.
+            !entries.is_empty() || Arc::strong_count(slot) > 1
         });
     }
 
@@ -71,15 +125,32 @@ impl<K: Eq + Hash, T> Memo<K, T> {
     pub fn sweep(&self) {
         self.retain(|_, value| Arc::strong_count(value) > 1);
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Vec<Entry<T>>>> {
-        // The table holds finished values only, so it is good after a panic.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Slot<T> {
+    fn find(&self, viewer: &Viewer<'_>) -> Option<Arc<T>> {
+        let entries = lock(&self.entries);
+        let entry = entries.iter().find(|entry| entry.looks.agree(&entry.view, viewer.view()))?;
+        viewer.adopt(&entry.looks);
+        Some(entry.value.clone())
+    }
+
+    fn turn(&self, class: Option<Class>) -> Arc<Mutex<()>> {
+        let mut turns = lock(&self.turns);
+        match turns.iter().find(|(of, _)| *of == class) {
+            Some((_, turn)) => turn.clone(),
+            None => {
+                let turn = Arc::<Mutex<()>>::default();
+                turns.push((class, turn.clone()));
+                turn
+            }
+        }
     }
 }
 
-fn find<'e, T>(entries: &'e [Entry<T>], viewer: &Viewer<'_>) -> Option<&'e Entry<T>> {
-    entries.iter().find(|entry| entry.looks.agree(&entry.view, viewer.view()))
+/// Locks. The tables hold finished values only, so they are good after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A key that is an `Arc`'s identity. It holds the `Arc`, so its address is not given to another

@@ -11,6 +11,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Role and namespace.
+pub(super) type Class = (Role, Namespace);
+
 /// Everything about a proxy that shared resources may depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct View {
@@ -83,7 +86,7 @@ impl View {
     }
 
     /// Role and namespace, which decide most: the first key to look under.
-    pub(super) fn class(&self) -> (Role, Namespace) {
+    pub(super) fn class(&self) -> Class {
         (self.role, self.namespace.clone())
     }
 }
