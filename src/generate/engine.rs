@@ -72,11 +72,11 @@ impl Engine {
         let world = self.world(&snapshot.routing, &viewer);
         let shared = self
             .shared
-            .get(Same(world.clone()), &viewer, |viewer| self.make_shared(&world, viewer));
+            .get_once(Same(world.clone()), &viewer, |viewer| self.make_shared(&world, viewer));
         let key = (Same(shared.clone()), Same(snapshot.endpoints.clone()));
-        let complete = self
-            .complete
-            .get(key, &viewer, |viewer| self.make_complete(&shared, &snapshot.endpoints, viewer));
+        let complete = self.complete.get_once(key, &viewer, |viewer| {
+            self.make_complete(&shared, &snapshot.endpoints, viewer)
+        });
         let inbound = match proxy.role {
             Role::Router => None,
             Role::Sidecar => {
