@@ -35,9 +35,9 @@ pub mod proxy;
 
 // Shell: files, clocks, sockets.
 pub mod admin;
-pub mod app;
 pub mod commands;
 pub mod push;
+pub mod serve;
 pub mod server;
 pub mod settings;
 pub mod telemetry;

@@ -4,10 +4,13 @@
 #[path = "support/xds.rs"]
 mod xds;
 
-use pilotfish::server::Settings;
+use pilotfish::generate::Generated;
+use pilotfish::proxy::{NodeDescription, NodeError};
+use pilotfish::server::{Resources, Settings};
 use pilotfish::xds::pb::core::Node;
 use pilotfish::xds::pb::discovery::DiscoveryRequest;
 use pilotfish::xds::{Resource, ResourceSet, TypeUrl};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 use tonic::Code;
 use xds::{Delta, Server, State, until};
@@ -163,6 +166,31 @@ async fn a_refusal_is_reported_shown_and_not_answered() {
     client.quiet().await;
     assert_eq!(shown().last_error, None);
     assert_eq!(shown().sent, shown().acked);
+}
+
+#[tokio::test]
+async fn what_happens_to_a_connection_is_told_in_order_and_its_end_last() {
+    let server = Server::start(WORLD).await;
+    let mut client = server.state().await;
+    client.ask("cds", "");
+    client.next().await;
+    client.nack("cds", "", "bad");
+    client.quiet().await;
+    server.push("cds a=1 b=2");
+    client.next().await;
+    client.ask("cds", "");
+    client.quiet().await;
+    drop(client);
+    server.connected(0).await;
+    let told = server.told.lock().unwrap().clone();
+    let expected = [
+        "p generated, findings: 0",
+        "p refused cds",
+        "p generated, findings: 0",
+        "p accepted cds",
+        "p disconnected",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]
@@ -435,6 +463,61 @@ async fn a_client_that_does_not_read_holds_up_nobody_and_gets_the_newest_when_it
         assert!(n <= 4, "{n} responses for a client that needed the last one");
     }
     until(|| server.xds.waiting_pushes() == 0).await;
+}
+
+/// Computations that do not end before the gate is open.
+#[derive(Default)]
+struct Gate {
+    counts: Mutex<Counts>,
+    opened: Condvar,
+}
+
+#[derive(Default)]
+struct Counts {
+    open: bool,
+    running: usize,
+    most: usize,
+}
+
+struct Gated(Arc<Gate>);
+
+impl Resources for Gated {
+    fn resources(&self, _: &NodeDescription) -> Result<Arc<Generated>, NodeError> {
+        let mut counts = self.0.counts.lock().unwrap();
+        counts.running += 1;
+        counts.most = counts.most.max(counts.running);
+        let mut counts = self.0.opened.wait_while(counts, |counts| !counts.open).unwrap();
+        counts.running -= 1;
+        Ok(Arc::new(Generated { set: Arc::new(xds::set("cds a=1")), ..Generated::default() }))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_that_connect_at_once_are_computed_a_few_at_a_time() {
+    // The throttle of pushes counts, and so does the number of cores.
+    for (push_throttle, computations, at_once) in [(3, 50, 3), (50, 2, 2)] {
+        let settings = Settings { push_throttle, computations, ..Settings::default() };
+        let server = Server::with(settings, None).await;
+        let gate = Arc::new(Gate::default());
+        server.set_from(Gated(gate.clone()));
+        let channel = server.channel().await;
+        let mut clients = Vec::new();
+        for _ in 0..50 {
+            let mut client = State::on(channel.clone(), "p").await.unwrap();
+            client.ask("cds", "");
+            clients.push(client);
+        }
+        until(|| gate.counts.lock().unwrap().running == at_once).await;
+        // A round trip behind all requests: they have arrived, and those that wait are waiting.
+        let unknown = State::at(channel, "p", "/unknown/Method").await.err().expect("refused");
+        assert_eq!(unknown.code(), Code::Unimplemented);
+        gate.counts.lock().unwrap().open = true;
+        gate.opened.notify_all();
+        for client in &mut clients {
+            client.expect(&["cds a=1"]).await;
+        }
+        assert_eq!(gate.counts.lock().unwrap().most, at_once);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

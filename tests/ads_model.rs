@@ -108,7 +108,7 @@ impl Client {
         for action in self.stream.on(event, &self.resources.clone()) {
             match action {
                 Action::Send(response) => self.to_client.push_back(response),
-                Action::Report(_) => {}
+                Action::Report(..) | Action::Accepted(_) => {}
                 Action::RetryLater(_) | Action::Close(_) => panic!("{action:?}"),
             }
         }

@@ -87,7 +87,8 @@ const ROOMS: &[Room] = &[
     core("ads", &["xds", "diag"]).sees(&[Protobuf]),
     shell("watch", &["config", "diag"]),
     shell("push", &["model", "proxy", "generate", "xds", "diag"]),
-    shell("server", &["ads", "push", "proxy", "model", "xds", "diag"]).sees(&[Protobuf, Tonic]),
+    shell("server", &["ads", "push", "proxy", "generate", "model", "xds", "diag"])
+        .sees(&[Protobuf, Tonic]),
     shell("settings", &["model", "proxy"]),
     shell("telemetry", &["settings"]),
     shell(
@@ -95,7 +96,7 @@ const ROOMS: &[Room] = &[
         &["ads", "push", "server", "generate", "model", "proxy", "xds", "diag", "telemetry"],
     ),
     shell("commands", &[EVERYTHING]),
-    shell("app", &[EVERYTHING]),
+    shell("serve", &[EVERYTHING]),
     shell("lib", &[]),
     shell("main", &["commands", "settings"]),
 ];

@@ -10,9 +10,12 @@ mod support;
 use libtest_mimic::{Arguments, Failed, Trial};
 use pilotfish::commands::bootstrap::Protocol;
 use pilotfish::diag::Diagnostic;
+use pilotfish::generate::Generated;
 use pilotfish::proxy::{NodeDescription, NodeError};
 use pilotfish::push::SnapshotCache;
-use pilotfish::server::{Generation, Observer, ResourceSource, Resources, Settings, Xds};
+use pilotfish::server::{
+    Connection, Generation, Observer, ResourceSource, Resources, Settings, Xds,
+};
 use pilotfish::xds::{Resource, ResourceSet, TypeUrl, json};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -219,7 +222,8 @@ async fn notices_a_refusal(program: &Path, protocol: Protocol) -> Result<(), Str
     let mut set = ResourceSet::new();
     set.insert(TypeUrl::Listener, listener("bad", unknown)?);
     let _turn = envoy::turn().await?;
-    let server = Server::start(Same(Arc::new(set.clone()))).await?;
+    let generated = Generated { set: Arc::new(set.clone()), ..Generated::default() };
+    let server = Server::start(Same(Arc::new(generated))).await?;
     let node = ProxySpec {
         name: String::new(),
         id: "edge-1".to_owned(),
@@ -281,9 +285,7 @@ impl Server {
 struct Refusals(Arc<Mutex<Vec<String>>>);
 
 impl Observer for Refusals {
-    fn sent(&self, _: TypeUrl, _: usize) {}
-
-    fn refused(&self, diagnostic: &Diagnostic) {
+    fn refused(&self, _: &Connection, _: TypeUrl, diagnostic: &Diagnostic) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(diagnostic.to_string());
     }
 }
@@ -291,17 +293,17 @@ impl Observer for Refusals {
 struct Served(SnapshotCache);
 
 impl Resources for Served {
-    fn resources(&self, node: &NodeDescription) -> Result<Arc<ResourceSet>, NodeError> {
+    fn resources(&self, node: &NodeDescription) -> Result<Arc<Generated>, NodeError> {
         let proxy = node.resolve(self.0.snapshot())?;
-        Ok(self.0.generate(&proxy).set.clone())
+        Ok(self.0.generate(&proxy))
     }
 }
 
 /// The same for every node.
-struct Same(Arc<ResourceSet>);
+struct Same(Arc<Generated>);
 
 impl Resources for Same {
-    fn resources(&self, _: &NodeDescription) -> Result<Arc<ResourceSet>, NodeError> {
+    fn resources(&self, _: &NodeDescription) -> Result<Arc<Generated>, NodeError> {
         Ok(self.0.clone())
     }
 }

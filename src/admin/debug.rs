@@ -1,7 +1,7 @@
 //! Debug pages, under istiod's names where the answer is the same.
 
 use super::Overview;
-use crate::diag;
+use crate::proxy::NodeError;
 use crate::server::Connection;
 use crate::xds::{TypeUrl, json};
 use axum::extract::{Query, State};
@@ -25,7 +25,8 @@ pub fn pages<O: Overview>() -> Router<Arc<O>> {
 async fn index() -> &'static str {
     "/debug/syncz                      what each proxy was sent and has accepted\n\
      /debug/config_dump?proxyID=NODE   what a connected proxy should have; secrets are redacted\n\
-     /debug/findings                   what is to be said about the configuration\n"
+     /debug/findings                   what is to be said about the documents and about each proxy,\n\
+     \u{20}                                 and what proxies refused; ?proxyID=NODE, ?format=text\n"
 }
 
 async fn syncz<O: Overview>(State(overview): State<Arc<O>>) -> Json<Value> {
@@ -87,12 +88,47 @@ async fn config_dump<O: Overview>(
         let text = format!("no proxy is connected whose node id contains '{id}'\n");
         return (StatusCode::NOT_FOUND, text).into_response();
     };
-    match connection.node.resolve(cache.snapshot()) {
-        Ok(proxy) => Json(json::set_json(&cache.generate(&proxy).set)).into_response(),
-        Err(error) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{error}\n")).into_response(),
+    let node = connection.node.clone();
+    // It may have to be made first, which takes as long as a push to the proxy.
+    let dump = tokio::task::spawn_blocking(move || {
+        let proxy = node.resolve(cache.snapshot())?;
+        Ok::<Value, NodeError>(json::set_json(&cache.generate(&proxy).set))
+    });
+    match dump.await {
+        Ok(Ok(dump)) => Json(dump).into_response(),
+        Ok(Err(error)) => (StatusCode::UNPROCESSABLE_ENTITY, format!("{error}\n")).into_response(),
+        Err(_) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, "the resources could not be made\n").into_response()
+        }
     }
 }
 
-async fn findings<O: Overview>(State(overview): State<Arc<O>>) -> Json<Value> {
-    Json(diag::json(&overview.diagnostics()))
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(rename = "proxyID")]
+    proxy_id: Option<String>,
+    #[serde(default)]
+    format: Format,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    #[default]
+    Json,
+    Text,
+}
+
+async fn findings<O: Overview>(
+    State(overview): State<Arc<O>>,
+    Query(Wanted { proxy_id, format }): Query<Wanted>,
+) -> Response {
+    let mut findings = overview.findings();
+    if let Some(id) = proxy_id {
+        findings.keep_proxies(&id);
+    }
+    match format {
+        Format::Json => Json(findings.json()).into_response(),
+        Format::Text => findings.to_string().into_response(),
+    }
 }

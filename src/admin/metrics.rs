@@ -1,6 +1,6 @@
 //! Counters, under istiod's names where the meaning is the same.
 
-use crate::diag::{Diagnostic, Severity};
+use super::findings::Count;
 use crate::model::Snapshot;
 use crate::push::PushRequest;
 use crate::xds::TypeUrl;
@@ -19,7 +19,8 @@ struct TypeLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SeverityLabel {
+struct FindingLabel {
+    source: &'static str,
     severity: &'static str,
 }
 
@@ -30,7 +31,7 @@ pub struct Metrics {
     connected: Gauge,
     services: Gauge,
     virtual_services: Gauge,
-    findings: Family<SeverityLabel, Gauge>,
+    findings: Family<FindingLabel, Gauge>,
     pushes: Family<TypeLabel, Counter>,
     bytes: Family<TypeLabel, Counter>,
     rejects: Counter,
@@ -71,7 +72,7 @@ impl Metrics {
         );
         registry.register(
             "pilotfish_findings",
-            "Findings about the configuration in force",
+            "What /debug/findings shows, each finding once",
             metrics.findings.clone(),
         );
         registry.register("pilot_xds_pushes", "Responses sent", metrics.pushes.clone());
@@ -115,7 +116,7 @@ impl Metrics {
 
     /// How many proxies are connected.
     pub fn connected(&self, proxies: usize) {
-        self.connected.set(i64::try_from(proxies).unwrap_or(i64::MAX));
+        self.connected.set(gauge(proxies));
     }
 
     /// A change of files was noticed.
@@ -124,16 +125,19 @@ impl Metrics {
     }
 
     /// A snapshot was compiled.
-    pub fn compiled(&self, snapshot: &Snapshot, findings: &[Diagnostic], took: Duration) {
-        let gauge = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    pub fn compiled(&self, snapshot: &Snapshot, took: Duration) {
         self.services.set(gauge(snapshot.routing.services.len()));
         self.virtual_services.set(gauge(snapshot.routing.virtual_services.len()));
-        for severity in [Severity::Info, Severity::Warning, Severity::Error] {
-            let count = findings.iter().filter(|d| d.severity == severity).count();
-            let label = SeverityLabel { severity: severity.as_str() };
-            self.findings.get_or_create(&label).set(gauge(count));
-        }
         self.compile_time.observe(took.as_secs_f64());
+    }
+
+    /// How many findings there are, by source and severity, those of which there are none included.
+    pub fn findings(&self, counts: &[Count]) {
+        for count in counts {
+            let Count { source, severity, findings } = *count;
+            let label = FindingLabel { source: source.as_str(), severity: severity.as_str() };
+            self.findings.get_or_create(&label).set(gauge(findings));
+        }
     }
 
     /// A push was started.
@@ -155,6 +159,10 @@ impl Metrics {
     pub fn refused(&self) {
         self.rejects.inc();
     }
+}
+
+fn gauge(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
 }
 
 /// A sample line whose name has lost the suffix `_total`; other lines as they are.

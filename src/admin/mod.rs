@@ -1,11 +1,12 @@
 //! What operators look at: readiness, metrics and debug pages.
 
 mod debug;
+mod findings;
 mod metrics;
 
+pub use findings::{AboutProxies, Count, Findings, Refused, Source};
 pub use metrics::Metrics;
 
-use crate::diag::Diagnostic;
 use crate::push::SnapshotCache;
 use crate::server::Xds;
 use axum::Router;
@@ -19,8 +20,10 @@ use std::sync::Arc;
 pub trait Overview: Send + Sync + 'static {
     /// The snapshot in force; `None` before the first.
     fn snapshot(&self) -> Option<Arc<SnapshotCache>>;
-    /// The findings about it.
-    fn diagnostics(&self) -> Arc<Vec<Diagnostic>>;
+    /// Everything that is to be said just now.
+    fn findings(&self) -> Findings;
+    /// How much that is.
+    fn counts(&self) -> Vec<Count>;
     /// The xDS server.
     fn xds(&self) -> &Xds;
     /// The counters.
@@ -55,5 +58,6 @@ async fn ready<O: Overview>(State(overview): State<Arc<O>>) -> impl IntoResponse
 async fn metrics_page<O: Overview>(State(overview): State<Arc<O>>) -> impl IntoResponse {
     let content = "text/plain; version=0.0.4; charset=utf-8";
     overview.metrics().connected(overview.xds().connections().len());
+    overview.metrics().findings(&overview.counts());
     ([(header::CONTENT_TYPE, content)], overview.metrics().encode())
 }

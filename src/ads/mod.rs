@@ -93,8 +93,11 @@ pub enum Asks {
 pub enum Action {
     /// Send a response.
     Send(Response),
-    /// Tell the operator.
-    Report(Box<Diagnostic>),
+    /// Tell the operator that a response of this type was refused.
+    Report(TypeUrl, Box<Diagnostic>),
+    /// Tell the operator that the client has accepted a response of this type after the refusal
+    /// that was reported last.
+    Accepted(TypeUrl),
     /// The refusal may heal by itself: send [`Event::Retry`] after a while.
     RetryLater(TypeUrl),
     /// End the stream.
@@ -253,19 +256,23 @@ impl Stream {
         actions: &mut Vec<Action>,
     ) {
         let Some(refusal) = refusal else {
-            self.subscription(type_url).acknowledge(nonce);
+            let subscription = self.subscription(type_url);
+            if subscription.acknowledge(nonce) && std::mem::take(&mut subscription.reported) {
+                actions.push(Action::Accepted(type_url));
+            }
             return;
         };
-        let message = report::tidy(&refusal);
+        let message = report::tidy(type_url, &refusal);
         let subscription = self.subscription(type_url);
         let sent_since = subscription.refuse(nonce, &message);
         // Before anything was sent, the refusal is about another stream's response.
         if subscription.sent.is_some() {
+            subscription.reported = true;
             if report::heals_by_itself(type_url, &message) {
                 actions.push(Action::RetryLater(type_url));
             }
             let diagnostic = report::refused(&self.proxy, type_url, &message);
-            actions.push(Action::Report(Box::new(diagnostic)));
+            actions.push(Action::Report(type_url, Box::new(diagnostic)));
         }
         // The endpoints that followed the refused clusters came too early for the later ones.
         if type_url == TypeUrl::Cluster {

@@ -245,6 +245,7 @@ mod tests {
         assert!(!client.in_sync("cds"));
         assert_eq!(client.push("cds a=1 b=1"), NOTHING);
         assert_eq!(client.push("cds a=1 b=2"), ["cds a=1 b=2"]);
+        assert_eq!(client.ask("cds", ""), ["accepted cds"]);
         assert_eq!(client.ask("cds", ""), NOTHING);
         assert_eq!(client.status("cds").last_error, None);
         assert!(client.in_sync("cds"));
@@ -289,7 +290,7 @@ mod tests {
         let actions = client.request("cds", &first, Some("bad"), asks);
         assert_eq!(actions, ["report the proxy refused its clusters: bad"]);
         assert_eq!(client.status("cds").last_error, None);
-        assert_eq!(client.ask("cds", ""), NOTHING);
+        assert_eq!(client.ask("cds", ""), ["accepted cds"]);
         assert!(client.in_sync("cds"));
     }
 

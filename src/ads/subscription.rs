@@ -114,6 +114,8 @@ pub(super) struct Subscription {
     pub(super) sent: Option<Sent>,
     pub(super) acked: Option<Sent>,
     pub(super) last_error: Option<Arc<str>>,
+    /// Whether a refusal was reported and nothing was accepted since.
+    pub(super) reported: bool,
 }
 
 impl Subscription {
@@ -127,6 +129,7 @@ impl Subscription {
             sent: None,
             acked: None,
             last_error: None,
+            reported: false,
         }
     }
 
@@ -262,21 +265,21 @@ impl Subscription {
         self.held.extend(missing.into_iter().map(|name| (name, Held::Nothing)));
     }
 
-    /// Books an ACK. Unknown nonces change nothing.
-    pub(super) fn acknowledge(&mut self, nonce: &str) {
-        if let Some(outstanding) = self.take_outstanding(nonce) {
-            self.acked = Some(outstanding.sent);
-            self.last_error = None;
-            // It may have been refused in an earlier response and accepted now.
-            for SentResource { name, version, .. } in outstanding.resources {
-                match self.held.get_mut(&name) {
-                    Some(held @ Held::Refused { .. }) if held.refused(version) => {
-                        *held = Held::Version(version);
-                    }
-                    _ => {}
+    /// Books an ACK; says whether it was one. Unknown nonces change nothing.
+    pub(super) fn acknowledge(&mut self, nonce: &str) -> bool {
+        let Some(outstanding) = self.take_outstanding(nonce) else { return false };
+        self.acked = Some(outstanding.sent);
+        self.last_error = None;
+        // It may have been refused in an earlier response and accepted now.
+        for SentResource { name, version, .. } in outstanding.resources {
+            match self.held.get_mut(&name) {
+                Some(held @ Held::Refused { .. }) if held.refused(version) => {
+                    *held = Held::Version(version);
                 }
+                _ => {}
             }
         }
+        true
     }
 
     /// Books a NACK. Returns the names in the refused response that are also in a later one: if

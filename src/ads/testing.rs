@@ -130,7 +130,8 @@ impl Client {
                     self.nonces.insert(response.type_url, response.nonce.clone());
                     shown(response)
                 }
-                Action::Report(diagnostic) => format!("report {}", diagnostic.message),
+                Action::Report(_, diagnostic) => format!("report {}", diagnostic.message),
+                Action::Accepted(type_url) => format!("accepted {}", type_url.short_name()),
                 Action::RetryLater(type_url) => format!("retry {}", type_url.short_name()),
                 Action::Close(Refusal::InvalidRequest(why) | Refusal::TooMuch(why)) => {
                     format!("close {why}")

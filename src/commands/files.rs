@@ -1,6 +1,7 @@
-//! Reading configuration once, for the commands that do not serve.
+//! From files to a workspace: what the commands and the serving process have in common.
 
-use crate::compile::{Compiled, Workspace};
+use crate::compile::{self, Compiled, Workspace};
+use crate::config::{SecretFiles, SourceFile};
 use crate::diag::{self, Diagnostic, Diagnostics, Severity};
 use crate::kinds;
 use crate::model::Snapshot;
@@ -9,6 +10,7 @@ use crate::watch::{Changes, Found, Roots, Scanner};
 use anyhow::{Context, bail};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What was read, and what came of it.
@@ -35,7 +37,7 @@ pub fn load(paths: &[PathBuf], extra: &ExtraSourceArgs) -> anyhow::Result<Loaded
     let found = Scanner::new(roots(paths, extra)).scan(Instant::now());
     let mut workspace = Workspace::new(&extra.domain);
     let changes = Changes::between(&Found::default(), &found);
-    let problems = apply(&mut workspace, changes);
+    let problems = take_in(&mut workspace, prepare(changes));
     let mut compiled = workspace.compile();
     let mut diags = Diagnostics::new();
     diags.extend(problems);
@@ -54,24 +56,50 @@ pub fn roots(paths: &[PathBuf], extra: &ExtraSourceArgs) -> Roots {
     }
 }
 
+/// Changes whose files have been read and decoded, so that taking them in is little work.
+pub struct Prepared {
+    /// Configuration files that are new or have other content.
+    files: Vec<compile::Prepared>,
+    /// Labels of configuration files that are gone.
+    removed: Vec<Arc<str>>,
+    /// The mesh configuration, when it changed; `Some(None)` when it is gone.
+    pub mesh: Option<Option<SourceFile>>,
+    /// Directories below the secrets directory that are new or have other content.
+    pub secrets_changed: Vec<SecretFiles>,
+    /// Names of those that are gone.
+    pub secrets_removed: Vec<Arc<str>>,
+    /// Everything that cannot be read right now, changed or not.
+    problems: Vec<Diagnostic>,
+    /// Whether every root could be read.
+    pub complete: bool,
+}
+
+/// Reads and decodes what changed. Needs no workspace, so it can run on any thread.
+pub fn prepare(changes: Changes) -> Prepared {
+    let Changes { changed, removed, mesh, secrets_changed, secrets_removed, problems, complete } =
+        changes;
+    let files = changed.into_iter().map(compile::prepare).collect();
+    Prepared { files, removed, mesh, secrets_changed, secrets_removed, problems, complete }
+}
+
 /// Tells the workspace what changed; gives back what could not be read.
-pub fn apply(workspace: &mut Workspace, changes: Changes) -> Vec<Diagnostic> {
-    for source in changes.changed {
-        workspace.replace_file(source);
+pub fn take_in(workspace: &mut Workspace, prepared: Prepared) -> Vec<Diagnostic> {
+    for file in prepared.files {
+        workspace.take(file);
     }
-    for path in changes.removed {
+    for path in prepared.removed {
         workspace.remove_file(&path);
     }
-    if let Some(mesh) = changes.mesh {
+    if let Some(mesh) = prepared.mesh {
         workspace.set_mesh(mesh);
     }
-    for files in &changes.secrets_changed {
+    for files in &prepared.secrets_changed {
         workspace.replace_secret(files);
     }
-    for name in changes.secrets_removed {
+    for name in prepared.secrets_removed {
         workspace.remove_secret(&name);
     }
-    changes.problems
+    prepared.problems
 }
 
 /// Certificates of the snapshot that have expired by now. The core has no clock, so it does not

@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
 /// What the user cannot mend in configuration: files that are not there, ports in use.
 pub fn run(command: Command) -> anyhow::Result<Exit> {
     match command {
-        Command::Serve(args) => crate::app::run(&args),
+        Command::Serve(args) => crate::serve::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::Translate(args) => translate::run(&args),
         Command::Bootstrap(args) => bootstrap::run(&args),

@@ -96,7 +96,7 @@ impl fmt::Display for Span {
 }
 
 /// A second place that explains the first ("first defined here").
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Related {
     /// Where.
     pub span: Span,
@@ -105,7 +105,7 @@ pub struct Related {
 }
 
 /// One finding about the user's configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// Stable code; tools may match on it.
     pub code: Code,

@@ -1,16 +1,13 @@
 //! How often proxies are disturbed: changes wait for quiet, but never longer than a maximum, and
 //! there are never two pushes at once.
 //!
-//! [`Debouncer`] is the rule as a value: it is told what happened and when, and says what to do.
-//! [`run`] is the task around it. The algorithm is istiod's (`pilot/pkg/xds/discovery.go`): the
+//! [`Debouncer`] is the rule as a value: it is told what happened and when, and says what to do;
+//! the task that owns the documents keeps its timer. The algorithm is istiod's (`pilot/pkg/xds/discovery.go`): the
 //! timer starts with the first change of a batch and is not moved by later ones; how long it has
 //! been quiet is looked at when it fires.
 
 use super::{Changed, PushRequest};
-use std::future::Future;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// The three settings.
@@ -123,53 +120,6 @@ impl<P> Debouncer<P> {
     }
 }
 
-/// Runs until the channel closes: feeds the rule, keeps the timer, and calls `push` with each
-/// batch. What waits when the channel closes is dropped; pushes that are going on end first.
-pub async fn run<P, F, Fut>(
-    mut changes: mpsc::Receiver<PushRequest<P>>,
-    options: DebounceOptions,
-    push: F,
-) where
-    P: Send + Sync + 'static,
-    F: Fn(PushRequest<P>) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let mut rule = Debouncer::new(options, Instant::now());
-    let mut main: JoinSet<()> = JoinSet::new();
-    let mut bypass: JoinSet<()> = JoinSet::new();
-    loop {
-        let deadline = rule.deadline();
-        let verdict = tokio::select! {
-            change = changes.recv() => match change {
-                Some(request) => rule.change(request, Instant::now()),
-                None => break,
-            },
-            () = sleep_until(deadline) => rule.timer_fired(Instant::now()),
-            Some(_) = main.join_next() => rule.finished(Instant::now()),
-            Some(_) = bypass.join_next() => Verdict::Wait,
-        };
-        match verdict {
-            Verdict::Wait => {}
-            Verdict::Push(batch) => {
-                main.spawn(push(batch.request));
-            }
-            Verdict::Bypass(request) => {
-                bypass.spawn(push(request));
-            }
-        }
-    }
-    while main.join_next().await.is_some() {}
-    while bypass.join_next().await.is_some() {}
-}
-
-/// Sleeps until the deadline; for ever when there is none.
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
-}
-
 impl<P> Batch<P> {
     /// Whether the batch changes more than endpoints.
     pub fn is_full(&self) -> bool {
@@ -181,8 +131,7 @@ impl<P> Batch<P> {
 mod tests {
     use super::*;
     use crate::push::Reason;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Mutex};
+    use std::collections::VecDeque;
 
     fn config() -> PushRequest<()> {
         PushRequest::new(Changed::Config, Reason::Config)
@@ -194,111 +143,107 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// What was pushed and when, in milliseconds since the start.
-    type Log = Arc<Mutex<Vec<(u64, usize)>>>;
-
-    /// Sends changes at these milliseconds; pushes take `length`. Time is tokio's paused time.
-    async fn pushes(
+    /// Plays changes at these milliseconds, with pushes that take `length`. Gives what was pushed and
+    /// when: milliseconds since the start, and how many changes went in.
+    fn pushes(
         options: DebounceOptions,
         length: Duration,
-        schedule: Vec<(u64, PushRequest<()>)>,
-    ) -> Vec<(u64, usize)> {
-        let log: Log = Log::default();
-        let full_at_once = Arc::new(AtomicUsize::new(0));
+        schedule: impl IntoIterator<Item = (u32, PushRequest<()>)>,
+    ) -> Vec<(u128, usize)> {
         let start = Instant::now();
-        let (sender, receiver) = mpsc::channel(1000);
-        let pusher = {
-            let log = log.clone();
-            move |request: PushRequest<()>| {
-                let (log, full_at_once) = (log.clone(), full_at_once.clone());
-                async move {
-                    let full = !request.only_endpoints();
-                    if full {
-                        let before = full_at_once.fetch_add(1, Ordering::SeqCst);
-                        assert_eq!(before, 0, "two full pushes at once");
-                    }
-                    let at = u64::try_from(start.elapsed().as_millis()).unwrap();
-                    let count = request.reasons.values().sum();
-                    log.lock().unwrap().push((at, count));
-                    tokio::time::sleep(length).await;
-                    if full {
-                        full_at_once.fetch_sub(1, Ordering::SeqCst);
-                    }
+        let mut rule = Debouncer::new(options, start);
+        let mut schedule: VecDeque<_> =
+            schedule.into_iter().map(|(at, request)| (start + MS * at, request)).collect();
+        let mut end = None;
+        let mut log = Vec::new();
+        loop {
+            let change = schedule.front().map(|(at, _)| *at);
+            let Some(now) = [end, change, rule.deadline()].into_iter().flatten().min() else {
+                return log;
+            };
+            let verdict = if end == Some(now) {
+                end = None;
+                rule.finished(now)
+            } else if change == Some(now) {
+                let (_, request) = schedule.pop_front().unwrap();
+                rule.change(request, now)
+            } else {
+                rule.timer_fired(now)
+            };
+            let pushed = match verdict {
+                Verdict::Wait => continue,
+                Verdict::Push(batch) => {
+                    assert_eq!(end, None, "two pushes at once");
+                    end = Some(now + length);
+                    batch.request
                 }
-            }
-        };
-        let task = tokio::spawn(run(receiver, options, pusher));
-        for (at, request) in schedule {
-            tokio::time::sleep_until(start + MS * u32::try_from(at).unwrap()).await;
-            sender.send(request).await.unwrap();
+                Verdict::Bypass(request) => request,
+            };
+            let count = pushed.reasons.values().sum();
+            log.push((now.duration_since(start).as_millis(), count));
         }
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        drop(sender);
-        task.await.unwrap();
-        let log = log.lock().unwrap();
-        log.clone()
     }
 
     fn options() -> DebounceOptions {
         DebounceOptions::default()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_change_is_pushed_after_the_quiet_time() {
-        assert_eq!(pushes(options(), MS, vec![(0, config())]).await, [(100, 1)]);
+    #[test]
+    fn one_change_is_pushed_after_the_quiet_time() {
+        assert_eq!(pushes(options(), MS, vec![(0, config())]), [(100, 1)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn changes_close_together_are_one_push_after_quiet() {
+    #[test]
+    fn changes_close_together_are_one_push_after_quiet() {
         let schedule = vec![(0, config()), (60, config()), (120, config())];
         // The timer fires at 100 and finds 40 ms of quiet, then at 160 and finds 40 again.
-        assert_eq!(pushes(options(), MS, schedule).await, [(220, 3)]);
+        assert_eq!(pushes(options(), MS, schedule), [(220, 3)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn changes_without_end_are_pushed_at_the_maximum() {
-        let schedule = (0..300).map(|i| (i * 50, config())).collect();
-        let log = pushes(options(), MS, schedule).await;
+    #[test]
+    fn changes_without_end_are_pushed_at_the_maximum() {
+        let schedule = (0..300).map(|i| (i * 50, config()));
+        let log = pushes(options(), MS, schedule);
         assert!((10_000..=10_100).contains(&log[0].0), "{log:?}");
         assert_eq!(log.iter().map(|(_, n)| n).sum::<usize>(), 300);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_change_during_a_push_follows_it_and_never_overlaps() {
+    #[test]
+    fn a_change_during_a_push_follows_it_and_never_overlaps() {
         let schedule = vec![(0, config()), (150, config())];
         // Pushed at 100 for 500 ms; the second change is long quiet when that ends.
-        assert_eq!(pushes(options(), MS * 500, schedule).await, [(100, 1), (600, 1)]);
+        assert_eq!(pushes(options(), MS * 500, schedule), [(100, 1), (600, 1)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_change_just_before_a_push_ends_waits_the_rest_of_its_quiet_time() {
+    #[test]
+    fn a_change_just_before_a_push_ends_waits_the_rest_of_its_quiet_time() {
         let schedule = vec![(0, config()), (570, config())];
-        assert_eq!(pushes(options(), MS * 500, schedule).await, [(100, 1), (670, 1)]);
+        assert_eq!(pushes(options(), MS * 500, schedule), [(100, 1), (670, 1)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn the_end_of_a_push_with_nothing_waiting_pushes_nothing() {
-        assert_eq!(pushes(options(), MS * 500, vec![(0, config())]).await.len(), 1);
+    #[test]
+    fn the_end_of_a_push_with_nothing_waiting_pushes_nothing() {
+        assert_eq!(pushes(options(), MS * 500, vec![(0, config())]).len(), 1);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn endpoints_wait_like_everything_else_by_default() {
+    #[test]
+    fn endpoints_wait_like_everything_else_by_default() {
         let schedule = vec![(0, endpoints()), (10, endpoints())];
-        assert_eq!(pushes(options(), MS, schedule).await, [(110, 2)]);
+        assert_eq!(pushes(options(), MS, schedule), [(110, 2)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn endpoints_pass_at_once_when_their_debounce_is_off() {
+    #[test]
+    fn endpoints_pass_at_once_when_their_debounce_is_off() {
         let options = DebounceOptions { eds: false, ..options() };
         let schedule = vec![(0, endpoints()), (10, config()), (20, endpoints()), (30, endpoints())];
-        let log = pushes(options, MS * 200, schedule).await;
+        let log = pushes(options, MS * 200, schedule);
         assert_eq!(log, [(0, 1), (20, 1), (30, 1), (110, 1)]);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn zero_quiet_time_pushes_each_batch_at_once() {
+    #[test]
+    fn zero_quiet_time_pushes_each_batch_at_once() {
         let options = DebounceOptions { after: Duration::ZERO, ..options() };
         let schedule = vec![(0, config()), (5, config())];
-        assert_eq!(pushes(options, MS, schedule).await, [(0, 1), (5, 1)]);
+        assert_eq!(pushes(options, MS, schedule), [(0, 1), (5, 1)]);
     }
 }

@@ -7,7 +7,7 @@ mod request;
 mod worker;
 
 pub use cache::SnapshotCache;
-pub use debounce::{Batch, DebounceOptions, Debouncer, Verdict, run as debounce};
+pub use debounce::{Batch, DebounceOptions, Debouncer, Verdict};
 pub use queue::{Job, PushQueue};
 pub use request::{Changed, PushRequest, Reason};
 pub use worker::{ConnectionId, Offer, Pusher, Registration, default_throttle};

@@ -103,6 +103,20 @@ impl<C: Clone + Eq + Hash, P> PushQueue<C, P> {
         self.shared.waiting.notify_one();
     }
 
+    /// Waits until there is a push to hand out, or the queue is closed.
+    pub async fn ready(&self) {
+        loop {
+            // Registered before the look, so that nothing can slip between look and wait.
+            let waiting = self.shared.waiting.notified();
+            if self.shared.has_news() {
+                // It took nothing, so whoever waits besides is to look too.
+                self.shared.waiting.notify_one();
+                return;
+            }
+            waiting.await;
+        }
+    }
+
     /// The next push, in order of arrival; waits for one. `None` once the queue is closed and
     /// everything that was accepted has been handed out.
     pub async fn dequeue(&self) -> Option<Job<C, P>> {
@@ -173,6 +187,12 @@ impl<C: Eq + Hash, P> Shared<C, P> {
     fn lock(&self) -> MutexGuard<'_, State<C, P>> {
         // Every change of the state is complete before anything can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody who waits should wait no longer.
+    fn has_news(&self) -> bool {
+        let state = self.lock();
+        state.closed || !state.queue.is_empty()
     }
 }
 

@@ -71,6 +71,13 @@ impl<P> Pusher<P> {
         (Registration { id, pusher: self.clone() }, offers)
     }
 
+    /// A place to work in, for work that is no push: the first computation of a connection. It waits
+    /// its turn with the pushes. Whoever waits for one must not be registered yet: an offer in its
+    /// mailbox would hold a place that it cannot give back while it waits.
+    pub async fn slot(&self) -> OwnedSemaphorePermit {
+        self.slots.clone().acquire_owned().await.expect("nobody closes the places")
+    }
+
     /// Queues a push to every connection.
     pub fn push(&self, request: &PushRequest<P>) {
         let connections: Vec<ConnectionId> = self.mailboxes().keys().copied().collect();
@@ -86,8 +93,11 @@ impl<P> Pusher<P> {
 
     /// Hands out pushes until [`Pusher::close`] is called.
     pub async fn run(&self) {
-        // First the slot, then the push: what waits for a slot still merges.
-        while let Ok(slot) = self.slots.clone().acquire_owned().await {
+        loop {
+            // No slot lies idle while there is nothing to push: it may be the only one.
+            self.queue.ready().await;
+            // First the slot, then the push: what waits for a slot still merges.
+            let slot = self.slot().await;
             let Some(job) = self.queue.dequeue().await else { return };
             let mailbox = self.mailboxes().get(&job.connection).cloned();
             if let Some(mailbox) = mailbox {
@@ -221,6 +231,20 @@ mod tests {
         drop(slot);
         assert_eq!(payload(second.recv().await), 1);
         drop(job);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_connects_and_who_is_pushed_to_share_the_slots() {
+        let pusher = running(1);
+        let (_a, mut offers) = pusher.register();
+        let slot = pusher.slot().await;
+        pusher.push(&push(1));
+        assert!(timeout(LONG, offers.recv()).await.is_err());
+        drop(slot);
+        let Offer { job, slot } = offers.recv().await.expect("offered");
+        assert!(timeout(LONG, pusher.slot()).await.is_err());
+        drop((job, slot));
+        assert!(timeout(LONG, pusher.slot()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

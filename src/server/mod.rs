@@ -30,6 +30,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpIncoming;
 use wire::Encoder;
@@ -37,8 +38,11 @@ use wire::Encoder;
 /// The settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many connections are worked on at once (`PILOT_PUSH_THROTTLE`).
+    /// How many connections are worked on at once, new ones included (`PILOT_PUSH_THROTTLE`).
     pub push_throttle: usize,
+    /// How many of these are computed at once, each on a thread: computing keeps a core busy, so
+    /// more than there are cores would only take turns.
+    pub computations: usize,
     /// After how much silence a connection is asked whether it is alive.
     pub keepalive_interval: Duration,
     /// How long it may take to answer that.
@@ -58,6 +62,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             push_throttle: crate::push::default_throttle(1),
+            computations: std::thread::available_parallelism().map_or(1, usize::from),
             keepalive_interval: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(10),
             max_concurrent_streams: 100,
@@ -68,20 +73,27 @@ impl Default for Settings {
     }
 }
 
-/// Is told what happens, for metrics and reports.
+/// Is told what happens, for metrics and reports. The tasks of the streams call it, so it must not
+/// take long. What is told about one connection is told in order, its end last and once.
 pub trait Observer: Send + Sync + 'static {
     /// A response of so many bytes was made for a proxy.
-    fn sent(&self, type_url: TypeUrl, bytes: usize);
+    fn sent(&self, _type_url: TypeUrl, _bytes: usize) {}
+
+    /// This is to be said about what a proxy gets now, and nothing else any more.
+    fn generated(&self, _connection: &Connection, _findings: &[Diagnostic]) {}
+
     /// A proxy refused a response. The server itself does not log it.
-    fn refused(&self, diagnostic: &Diagnostic);
+    fn refused(&self, _connection: &Connection, _type_url: TypeUrl, _diagnostic: &Diagnostic) {}
+
+    /// A proxy has accepted a response of this type after a refusal.
+    fn accepted(&self, _connection: &Connection, _type_url: TypeUrl) {}
+
+    /// A proxy is gone.
+    fn disconnected(&self, _connection: &Connection) {}
 }
 
 /// Nobody is told.
-impl Observer for () {
-    fn sent(&self, _: TypeUrl, _: usize) {}
-
-    fn refused(&self, _: &Diagnostic) {}
-}
+impl Observer for () {}
 
 /// The server's state, shared by all listeners and streams.
 pub struct Xds {
@@ -89,6 +101,8 @@ pub struct Xds {
     source: Box<dyn ResourceSource>,
     observer: Box<dyn Observer>,
     pusher: Arc<Pusher<Generation>>,
+    /// One for each computation that may run.
+    cores: Arc<Semaphore>,
     connections: Arc<Connections>,
     encoder: Encoder,
 }
@@ -102,6 +116,7 @@ impl Xds {
     ) -> Arc<Xds> {
         Arc::new(Xds {
             pusher: Pusher::new(settings.push_throttle),
+            cores: Arc::new(Semaphore::new(settings.computations.max(1))),
             settings,
             source: Box::new(source),
             observer: Box::new(observer),

@@ -1,19 +1,20 @@
 //! Where resources come from: all that the server knows about the rest of the program.
 
+use crate::generate::Generated;
 use crate::proxy::{NodeDescription, NodeError};
-use crate::xds::ResourceSet;
 use std::fmt;
 use std::sync::Arc;
 
 /// Says what a node should have.
 pub trait Resources: Send + Sync + 'static {
-    /// What this node should have. May take a while, so it is called where blocking is allowed.
-    /// Nodes that should have the same should be given the same `Arc`.
+    /// What this node should have, and what is to be said about it. May take a while, so it is
+    /// called where blocking is allowed, and never more often at once than the settings say. Nodes
+    /// that should have the same should be given the same `Arc`.
     ///
     /// # Errors
     ///
     /// A node whose id or metadata make no sense.
-    fn resources(&self, node: &NodeDescription) -> Result<Arc<ResourceSet>, NodeError>;
+    fn resources(&self, node: &NodeDescription) -> Result<Arc<Generated>, NodeError>;
 }
 
 /// One state of the configuration. Everything that a push sends comes from one generation, so a
@@ -42,12 +43,12 @@ impl Generation {
         self.number
     }
 
-    /// What this node should have.
+    /// What this node should have, and what is to be said about it.
     ///
     /// # Errors
     ///
     /// A node whose id or metadata make no sense.
-    pub fn resources(&self, node: &NodeDescription) -> Result<Arc<ResourceSet>, NodeError> {
+    pub fn resources(&self, node: &NodeDescription) -> Result<Arc<Generated>, NodeError> {
         self.resources.resources(node)
     }
 }

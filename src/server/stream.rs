@@ -8,9 +8,10 @@ use super::request::{self, Received};
 use super::rpc::Rpc;
 use super::source::Generation;
 use crate::ads::{Action, Event, Protocol, Refusal, Request, Stream};
+use crate::generate::Generated;
 use crate::proxy::NodeDescription;
 use crate::push::{ConnectionId, Job, Offer};
-use crate::xds::{ResourceSet, TypeUrl, pb};
+use crate::xds::{TypeUrl, pb};
 use pb::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -79,10 +80,16 @@ async fn serve(opened: &mut Opened) -> Result<(), Status> {
     let node = Arc::new(request::describe(node));
     request::imply_type(opened.rpc, &mut request)?;
 
+    // A thousand proxies that connect at once wait their turn here, as a push to them would.
+    let slot = tokio::select! {
+        () = opened.stop.cancelled() => return Err(shutting_down()),
+        () = opened.outgoing.closed() => return Ok(()),
+        slot = opened.xds.pusher.slot() => slot,
+    };
     // Registered before the state is read, so that a change in between is pushed.
     let (registration, mut offers) = opened.xds.pusher.register();
     let generation = opened.xds.source.current().ok_or_else(not_ready)?;
-    let resources = compute(generation.clone(), node.clone()).await?;
+    let generated = compute(&opened.xds, generation.clone(), node.clone()).await?;
     let connection = Connection::new(
         registration.id(),
         node.clone(),
@@ -97,12 +104,16 @@ async fn serve(opened: &mut Opened) -> Result<(), Status> {
         node,
         protocol: opened.rpc.protocol,
         generation,
-        resources,
+        generated,
         waiting: VecDeque::new(),
         retries: BTreeMap::new(),
     };
     session.log("connected");
-    let end = match session.on(Event::Request(request), None) {
+    session.tell_findings();
+    let answered = session.on(Event::Request(request), None);
+    // The slot is for the work. Waiting for the client to read must not hold up others.
+    drop(slot);
+    let end = match answered {
         Ok(()) => session.run(opened, &mut offers).await,
         Err(status) => Err(status),
     };
@@ -118,7 +129,7 @@ struct Session {
     protocol: Protocol,
     stream: Stream,
     generation: Arc<Generation>,
-    resources: Arc<ResourceSet>,
+    generated: Arc<Generated>,
     waiting: VecDeque<Waiting>,
     /// Types of which something is to be tried again, and when.
     retries: BTreeMap<TypeUrl, Instant>,
@@ -175,10 +186,11 @@ impl Session {
         // Without a generation, or with one that is older than what the client was answered from,
         // there is nothing to say that was not said.
         let Some(generation) = newer else { return Ok(()) };
-        match compute(generation.clone(), self.node.clone()).await {
-            Ok(resources) => {
+        match compute(&self.xds, generation.clone(), self.node.clone()).await {
+            Ok(generated) => {
                 self.generation = generation;
-                self.resources = resources;
+                self.generated = generated;
+                self.tell_findings();
             }
             // The proxy keeps what it has: what changed is our view of it, not its need.
             Err(status) => {
@@ -187,7 +199,7 @@ impl Session {
             }
         }
         let result = self.on(Event::Push, Some(Arc::new(job)));
-        // The slot is for the work. Waiting for the client to read must not hold up others.
+        // As above.
         drop(slot);
         result
     }
@@ -198,7 +210,7 @@ impl Session {
         event: Event,
         job: Option<Arc<Job<ConnectionId, Generation>>>,
     ) -> Result<(), Status> {
-        for action in self.stream.on(event, &self.resources) {
+        for action in self.stream.on(event, &self.generated.set) {
             match action {
                 Action::Send(response) => {
                     let message =
@@ -221,9 +233,12 @@ impl Session {
                         _job: job.clone(),
                     });
                 }
-                Action::Report(diagnostic) => {
-                    tracing::error!(proxy = %self.node.id, "{diagnostic}");
-                    self.xds.observer.refused(&diagnostic);
+                Action::Report(type_url, diagnostic) => {
+                    let connection = self.listed.connection();
+                    self.xds.observer.refused(connection, type_url, &diagnostic);
+                }
+                Action::Accepted(type_url) => {
+                    self.xds.observer.accepted(self.listed.connection(), type_url);
                 }
                 Action::RetryLater(type_url) => {
                     let at = Instant::now() + self.xds.settings.retry_after;
@@ -241,6 +256,11 @@ impl Session {
         Ok(())
     }
 
+    fn tell_findings(&self) {
+        let connection = self.listed.connection();
+        self.xds.observer.generated(connection, &self.generated.diagnostics);
+    }
+
     fn log(&self, what: &str) {
         let connection = self.listed.connection();
         let peer = connection.peer.map(tracing::field::display);
@@ -248,13 +268,26 @@ impl Session {
     }
 }
 
-/// What the node should have, made where blocking is allowed.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.xds.observer.disconnected(self.listed.connection());
+    }
+}
+
+/// What the node should have, made where blocking is allowed, a core each.
 async fn compute(
+    xds: &Xds,
     generation: Arc<Generation>,
     node: Arc<NodeDescription>,
-) -> Result<Arc<ResourceSet>, Status> {
-    match tokio::task::spawn_blocking(move || generation.resources(&node)).await {
-        Ok(Ok(resources)) => Ok(resources),
+) -> Result<Arc<Generated>, Status> {
+    let core = xds.cores.clone().acquire_owned().await.expect("nobody closes the cores");
+    let computing = tokio::task::spawn_blocking(move || {
+        // Kept here, so that a computation counts to its end even if its stream is gone.
+        let _core = core;
+        generation.resources(&node)
+    });
+    match computing.await {
+        Ok(Ok(generated)) => Ok(generated),
         Ok(Err(error)) => Err(Status::invalid_argument(error.to_string())),
         Err(_) => Err(Status::internal("the resources could not be made")),
     }

@@ -52,7 +52,7 @@ const PLANTS: &[Plant] = &[
     (NEW, "#[cfg(not(test))] fn b20() { panic!() }", "says panic!"),
     (NEW, "#[cfg(any(test, unix))] fn b21() { unreachable!() }", "says unreachable!"),
     ("push/mod.rs", "fn c1() { None::<u8>.unwrap(); }", "calls .unwrap()"),
-    ("app.rs", "fn c2() { todo!() }", "says todo!"),
+    ("serve/mod.rs", "fn c2() { todo!() }", "says todo!"),
     // What is behind a gate.
     ("kinds/mod.rs", "use crate::xds::pb::route as r;", "'kinds' may not see Protobuf"),
     ("kinds/mod.rs", "fn c3<M: prost::Message>() {}", "'kinds' may not see Protobuf"),

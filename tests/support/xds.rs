@@ -9,9 +9,12 @@
 
 use http::uri::PathAndQuery;
 use pilotfish::diag::Diagnostic;
+use pilotfish::generate::Generated;
 use pilotfish::proxy::{NodeDescription, NodeError};
 use pilotfish::push::{Changed, PushRequest, Reason};
-use pilotfish::server::{Generation, Observer, ResourceSource, Resources, Settings, Xds};
+use pilotfish::server::{
+    Connection, Generation, Observer, ResourceSource, Resources, Settings, Xds,
+};
 use pilotfish::xds::pb::discovery::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 use pilotfish::xds::pb::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
@@ -45,6 +48,7 @@ pub struct Server {
     pub address: SocketAddr,
     pub stop: CancellationToken,
     pub refusals: Arc<Mutex<Vec<String>>>,
+    pub told: Arc<Mutex<Vec<String>>>,
     source: Arc<Source>,
     serving: JoinHandle<()>,
 }
@@ -63,25 +67,46 @@ impl ResourceSource for Shared {
 }
 
 /// The same for every node, but for those whose id says what is to go wrong.
-struct Fixed(Arc<ResourceSet>);
+struct Fixed(Arc<Generated>);
 
 impl Resources for Fixed {
-    fn resources(&self, node: &NodeDescription) -> Result<Arc<ResourceSet>, NodeError> {
+    fn resources(&self, node: &NodeDescription) -> Result<Arc<Generated>, NodeError> {
         match node.id.as_str() {
             "refused" => Err(NodeError { id: node.id.clone(), reason: "not welcome".into() }),
-            "cursed" if self.0.get(TypeUrl::Cluster, "curse").is_some() => panic!("cursed"),
+            "cursed" if self.0.set.get(TypeUrl::Cluster, "curse").is_some() => panic!("cursed"),
             _ => Ok(self.0.clone()),
         }
     }
 }
 
-struct Refusals(Arc<Mutex<Vec<String>>>);
+/// What the server tells, as lines.
+struct Lines {
+    refusals: Arc<Mutex<Vec<String>>>,
+    told: Arc<Mutex<Vec<String>>>,
+}
 
-impl Observer for Refusals {
-    fn sent(&self, _: TypeUrl, _: usize) {}
+impl Lines {
+    fn tell(&self, connection: &Connection, what: &str) {
+        self.told.lock().unwrap().push(format!("{} {what}", connection.node.id));
+    }
+}
 
-    fn refused(&self, diagnostic: &Diagnostic) {
-        self.0.lock().unwrap().push(diagnostic.to_string());
+impl Observer for Lines {
+    fn generated(&self, connection: &Connection, findings: &[Diagnostic]) {
+        self.tell(connection, &format!("generated, findings: {}", findings.len()));
+    }
+
+    fn refused(&self, connection: &Connection, type_url: TypeUrl, diagnostic: &Diagnostic) {
+        self.refusals.lock().unwrap().push(diagnostic.to_string());
+        self.tell(connection, &format!("refused {}", type_url.short_name()));
+    }
+
+    fn accepted(&self, connection: &Connection, type_url: TypeUrl) {
+        self.tell(connection, &format!("accepted {}", type_url.short_name()));
+    }
+
+    fn disconnected(&self, connection: &Connection) {
+        self.tell(connection, "disconnected");
     }
 }
 
@@ -94,8 +119,8 @@ impl Server {
     /// A server, ready or not.
     pub async fn with(settings: Settings, world: Option<&str>) -> Server {
         let source = Arc::new(Source::default());
-        let refusals = Arc::default();
-        let observer = Refusals(Arc::clone(&refusals));
+        let (refusals, told) = (Arc::default(), Arc::default());
+        let observer = Lines { refusals: Arc::clone(&refusals), told: Arc::clone(&told) };
         let xds = Xds::new(settings, Shared(source.clone()), observer);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -108,7 +133,7 @@ impl Server {
                 served.unwrap();
             }
         });
-        let server = Server { xds, address, stop, refusals, source, serving };
+        let server = Server { xds, address, stop, refusals, told, source, serving };
         if let Some(world) = world {
             server.set(set(world));
         }
@@ -117,9 +142,17 @@ impl Server {
 
     /// Changes the world without telling anybody.
     pub fn set(&self, resources: ResourceSet) -> Arc<Generation> {
+        self.set_from(Fixed(Arc::new(Generated {
+            set: Arc::new(resources),
+            ..Generated::default()
+        })))
+    }
+
+    /// Changes where the world comes from without telling anybody.
+    pub fn set_from(&self, resources: impl Resources) -> Arc<Generation> {
         let mut current = self.source.current.lock().unwrap();
         let number = current.as_ref().map_or(1, |g| g.number() + 1);
-        let generation = Arc::new(Generation::new(number, Fixed(Arc::new(resources))));
+        let generation = Arc::new(Generation::new(number, resources));
         *current = Some(generation.clone());
         generation
     }
