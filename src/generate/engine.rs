@@ -5,6 +5,7 @@
 //! view, routing          -> World        what is seen                    (most proxies: the same)
 //! service, rule, mesh    -> clusters     of one service
 //! world                  -> Shared       clusters, listeners, routes, secrets
+//! planned listener       -> listener     sealed
 //! service's endpoints    -> assignments  of one service
 //! shared, endpoints      -> Complete     with the endpoints
 //! workload               -> Inbound      what leads to the proxy's own workload
@@ -15,9 +16,12 @@
 //! result is kept under exactly that: what the left side holds, and what the viewer was asked.
 
 use super::Generated;
+use super::filters::Filters;
+use super::listeners::SealedListener;
 use super::memo::{Memo, Same};
 use super::output::Output;
 use super::own::{self, Inbound};
+use super::plan::listener::Listener;
 use super::scope::{Common, Scope, World};
 use super::service::{ServiceClusters, ServiceEndpoints, ServiceInput};
 use super::targets::{TakenAddresses, Workload};
@@ -33,12 +37,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// that a change does not touch are used again.
 #[derive(Debug, Default)]
 pub struct Engine {
+    filters: Filters,
     common: Mutex<Option<(Arc<Routing>, Arc<Common>)>>,
     /// Worlds that are there, so that equal ones are one.
     known: Mutex<Vec<Arc<World>>>,
     worlds: Memo<(Same<Routing>, Role, Namespace), Arc<World>>,
     clusters: Memo<ServiceInput, ServiceClusters>,
     shared: Memo<Same<World>, Shared>,
+    listeners: Memo<Arc<Listener>, SealedListener>,
     assignments: Memo<(ServiceInput, Same<[Endpoint]>), ServiceEndpoints>,
     complete: Memo<(Same<Shared>, Same<Endpoints>), Complete>,
     inbound: Memo<Workload, Inbound>,
@@ -51,7 +57,9 @@ struct Shared {
     set: ResourceSet,
     findings: Vec<Diagnostic>,
     services: Vec<(ServiceId, Arc<ServiceClusters>)>,
-    /// Where outbound listeners are, so that ingress listeners keep away from there.
+    /// Held so that they are not forgotten.
+    _listeners: Vec<Arc<SealedListener>>,
+    /// Where egress listeners are, so that ingress listeners keep away from there.
     taken: Arc<TakenAddresses>,
 }
 
@@ -81,7 +89,7 @@ impl Engine {
             Role::Router => None,
             Role::Sidecar => {
                 let workload = Workload::of(snapshot, &world, proxy, &shared.taken);
-                let make = |viewer: &Viewer<'_>| own::inbound(&workload, viewer);
+                let make = |viewer: &Viewer<'_>| own::inbound(&workload, viewer, self.filters);
                 Some(self.inbound.get(workload.clone(), &viewer, make))
             }
         };
@@ -119,6 +127,7 @@ impl Engine {
         self.generated.retain(|(complete, _), _| Arc::strong_count(&complete.0) > 1);
         self.inbound.sweep();
         self.clusters.sweep();
+        self.listeners.sweep();
         self.assignments.sweep();
     }
 
@@ -160,13 +169,20 @@ impl Engine {
             output.add(&clusters.resources, &clusters.findings);
             services.push((scoped.id, clusters));
         }
-        let plan = Plan::new(Scope { world, view: viewer });
+        let plan = Plan::new(Scope { world, view: viewer, filters: self.filters });
+        let seal = |listener: &Arc<Listener>| {
+            self.listeners.get(listener.clone(), viewer, |_| SealedListener::of(listener))
+        };
+        let listeners: Vec<Arc<SealedListener>> = plan.listeners().map(seal).collect();
+        for listener in &listeners {
+            output.add(&listener.resources, &listener.findings);
+        }
         for generator in GENERATORS {
             (generator.generate)(&plan, output.of(generator.type_url));
         }
-        let taken = Arc::new(plan.outbound.addresses(&plan.scope));
+        let taken = Arc::new(plan.egress.taken);
         let (set, findings) = output.into_set();
-        Shared { set, findings, services, taken }
+        Shared { set, findings, services, _listeners: listeners, taken }
     }
 
     fn make_complete(

@@ -5,10 +5,10 @@
 //! only the first counts). Rules for everything move behind the others, so that an old catch-all
 //! does not hide what a newer document says.
 
-use super::gateway::{self, GatewayServer};
 use super::host_index::HostIndex;
+use super::plan::listener::edge::GatewayServer;
 use super::route::{self, HostPort, Place, Registry, Scheme};
-use super::{Output, Plan, Scope, listener, names};
+use super::{Output, Plan, Scope, names};
 use crate::diag::Diagnostic;
 use crate::model::{GatewayRef, Hostname, ObjectName, ServerHost, VirtualService};
 use crate::xds::pb::route as proto;
@@ -20,12 +20,10 @@ use std::sync::Arc;
 pub fn generate(plan: &Plan<'_>, output: &mut Output) {
     let scope = &plan.scope;
     let mut generator = GatewayRoutes { scope, rules: HashMap::new() };
-    let named = listener::gateway_routes(scope);
-    let routes = gateway::merge(scope).routes.into_iter();
-    for (name, servers) in routes.filter(|(name, _)| named.contains(name)) {
-        let (virtual_hosts, findings) = generator.virtual_hosts(&servers);
-        let configuration = route::configuration(&name, HostPort::Ignored, virtual_hosts);
-        output.emit(&name, &configuration);
+    for (name, servers) in &plan.edge.routes {
+        let (virtual_hosts, findings) = generator.virtual_hosts(servers);
+        let configuration = route::configuration(name, HostPort::Ignored, virtual_hosts);
+        output.emit(name, &configuration);
         for finding in findings {
             output.report(finding);
         }

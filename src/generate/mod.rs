@@ -7,17 +7,15 @@
 mod cluster;
 mod credentials;
 mod engine;
+pub mod envoy;
 pub mod filters;
-mod gateway;
 mod gateway_rds;
 mod host_index;
 mod imports;
-mod lds;
-mod listener;
+mod listeners;
 mod matching;
 mod memo;
 mod names;
-mod outbound;
 mod output;
 mod own;
 pub mod plan;
@@ -41,15 +39,18 @@ use crate::diag::Diagnostic;
 use crate::model::Snapshot;
 use crate::proxy::Proxy;
 use crate::xds::{ResourceSet, TypeUrl};
-use outbound::OutboundPlan;
+use plan::listener::edge::{self, EdgePlan};
+use plan::listener::egress::{self, EgressPlan};
 use std::sync::Arc;
 
 /// What was decided about a view, once for all types.
 pub struct Plan<'a> {
     /// What is seen, and who looks.
     pub scope: Scope<'a>,
-    /// The outbound listeners of a sidecar and the route configurations that they name.
-    outbound: OutboundPlan<'a>,
+    /// The listeners of a router and what they refer to.
+    pub edge: EdgePlan<'a>,
+    /// The egress listeners of a sidecar and the route configurations that they name.
+    pub egress: EgressPlan,
 }
 
 /// One row of the table.
@@ -63,13 +64,14 @@ pub struct Generator {
 }
 
 /// What is made of a plan, in push order. Clusters of services and their endpoints are made
-/// service by service ([`service`]), inbound parts workload by workload ([`own`]).
+/// service by service ([`service`]), listeners one by one ([`listeners`]), inbound parts workload by
+/// workload ([`own`]).
 pub const GENERATORS: &[Generator] = &[
     row("clusters", TypeUrl::Cluster, cluster::every_proxy_has),
-    row("listeners", TypeUrl::Listener, lds::listeners),
+    row("extras of listeners", TypeUrl::Listener, listeners::extras),
     row("gateway routes", TypeUrl::Route, gateway_rds::generate),
     row("sidecar routes", TypeUrl::Route, rds::generate),
-    row("listener secrets", TypeUrl::Secret, lds::secrets),
+    row("listener secrets", TypeUrl::Secret, listeners::secrets),
 ];
 
 const fn row(
@@ -91,7 +93,7 @@ pub struct Generated {
 
 impl<'a> Plan<'a> {
     fn new(scope: Scope<'a>) -> Plan<'a> {
-        Plan { outbound: outbound::plan(&scope), scope }
+        Plan { edge: edge::plan(&scope), egress: egress::plan(&scope), scope }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The inbound part of a sidecar: what leads to its own workload.
 
+use super::filters::Filters;
 use super::output::Output;
+use super::plan::listener::inbound;
 use super::targets::{InboundSite, Workload};
 use super::view::Viewer;
-use super::{cluster, listener};
+use super::{cluster, envoy};
 use crate::diag::Diagnostic;
 use crate::xds::{Resource, TypeUrl};
 
@@ -17,17 +19,20 @@ pub struct Inbound {
 }
 
 /// The inbound part of the sidecars of this workload.
-pub fn inbound(workload: &Workload, view: &Viewer<'_>) -> Inbound {
-    let site = InboundSite { workload, view };
+pub fn inbound(workload: &Workload, view: &Viewer<'_>, filters: Filters) -> Inbound {
+    let site = InboundSite { workload, view, filters };
     let mut output = Output::default();
     for cluster in cluster::inbound_clusters(&site) {
         output.of(TypeUrl::Cluster).emit(&cluster.name, &cluster);
     }
-    let (listeners, findings) = listener::inbound_listeners(&site);
-    for listener in listeners {
-        output.of(TypeUrl::Listener).emit(&listener.name, &listener);
+    let plan = inbound::plan(&site);
+    for listener in &plan.listeners {
+        output.of(TypeUrl::Listener).emit(&listener.name, &envoy::listener(listener));
     }
-    for finding in findings {
+    for secret in &plan.secrets {
+        output.of(TypeUrl::Secret).emit(&secret.name, &secret.resource());
+    }
+    for finding in plan.findings.into_iter().chain(plan.extra.findings) {
         output.report(finding);
     }
     let (resources, findings) = output.into_parts();

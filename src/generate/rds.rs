@@ -8,7 +8,7 @@
 mod hosts;
 
 use super::host_index::HostIndex;
-use super::outbound::RouteContent;
+use super::plan::listener::egress::RouteContent;
 use super::route::{self, HostPort, Place, PortForm, Registry, Scheme};
 use super::{EgressScope, Output, Plan, Scope, ScopedService, names};
 use crate::diag::{Code, Diagnostic};
@@ -28,16 +28,16 @@ pub fn generate(plan: &Plan<'_>, output: &mut Output) {
     let egress: Vec<EgressRoutes> =
         scope.world.egress.iter().map(|egress| EgressRoutes::new(scope, egress)).collect();
     let mut findings = Vec::new();
-    for (name, wanted) in &plan.outbound.routes {
+    for (name, wanted) in &plan.egress.routes {
         let configuration = match wanted.egress.and_then(|position| egress.get(position)) {
             None => route::empty(name),
             Some(egress) => {
-                let (host_port, virtual_hosts) = match wanted.content {
+                let (host_port, virtual_hosts) = match &wanted.content {
                     RouteContent::Port(port) => {
-                        (HostPort::Ignored, egress.of_port(port, &mut findings))
+                        (HostPort::Ignored, egress.of_port(*port, &mut findings))
                     }
                     RouteContent::Service(service, port) => {
-                        (HostPort::Ignored, vec![egress.of_service(service, port, &mut findings)])
+                        (HostPort::Ignored, vec![egress.of_service(service, *port, &mut findings)])
                     }
                     RouteContent::Everything => {
                         (HostPort::Compared, egress.of_everything(&mut findings))

@@ -6,6 +6,7 @@
 //! Generators look services and rules up in a [`Scope`], a world with somebody looking at it, and
 //! nowhere else.
 
+use super::filters::Filters;
 use super::imports::Imports;
 use super::view::Viewer;
 use crate::model::{
@@ -321,6 +322,8 @@ pub struct Scope<'a> {
     pub world: &'a World,
     /// Who looks.
     pub view: &'a Viewer<'a>,
+    /// The filters that chains and routes are made with.
+    pub filters: Filters,
 }
 
 impl<'a> Scope<'a> {

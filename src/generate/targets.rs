@@ -2,6 +2,7 @@
 //! addresses, and what its Sidecar says about inbound traffic. Inbound listeners and inbound
 //! clusters are made of this and of nothing else, so workloads that serve the same share them.
 
+use super::filters::Filters;
 use super::memo::Same;
 use super::scope::World;
 use super::view::Viewer;
@@ -126,6 +127,8 @@ pub struct InboundSite<'a> {
     pub workload: &'a Workload,
     /// Who looks.
     pub view: &'a Viewer<'a>,
+    /// The filters that chains are made with.
+    pub filters: Filters,
 }
 
 impl<'a> InboundSite<'a> {

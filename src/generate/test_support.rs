@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::engine::Engine;
+use super::filters::Filters;
 use super::scope::{Common, Scope, World};
 use super::targets::Workload;
 pub use super::view::Parts;
@@ -79,8 +80,8 @@ pub fn workload(facts: &Facts, proxy: &Proxy) -> (Workload, Arc<View>) {
     let view = Arc::new(View::of(&snapshot, proxy));
     let viewer = Viewer::new(&view);
     let world = Common::new(snapshot.routing.clone()).world(&viewer);
-    let scope = Scope { world: &world, view: &viewer };
-    let taken = Arc::new(super::outbound::plan(&scope).addresses(&scope));
+    let scope = Scope { world: &world, view: &viewer, filters: Filters::default() };
+    let taken = Arc::new(super::plan::listener::egress::plan(&scope).taken);
     (Workload::of(&snapshot, &world, proxy, &taken), view)
 }
 
@@ -116,7 +117,7 @@ impl Eyes {
 
     /// The scope.
     pub fn scope<'a>(&'a self, viewer: &'a Viewer<'a>) -> Scope<'a> {
-        Scope { world: &self.world, view: viewer }
+        Scope { world: &self.world, view: viewer, filters: Filters::default() }
     }
 }
 

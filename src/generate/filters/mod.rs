@@ -1,101 +1,154 @@
-//! HTTP filters: one file each, one line in [`HTTP_FILTERS`]. The table's order is the order in
-//! which a request passes them.
+//! Filters of requests and of connections: one file each, and one line in [`http::ORDER`] or
+//! [`network::ORDER`]. The order of a table is the order in which traffic passes its filters.
 //!
-//! A filter has two duties, and both are beside each other in its file: what it puts into the
-//! chain of a connection manager, and what it puts on a route. Envoy loads a route with the second
-//! where the first is missing, and silently ignores it.
+//! A filter looks at its site and decides there; what it decided is a value that can spell itself
+//! ([`Settings`]). So planned chains and routes carry filters without seeing protobuf, and what a
+//! filter decides and how Envoy spells that stand beside each other in one file. What a filter needs
+//! elsewhere (a cluster, a secret, an extension configuration), and what is to be said about it, it
+//! hands back as [`Extra`].
 
-mod cors;
-mod fault;
-mod grpc_stats;
-mod grpc_web;
-mod router;
+mod extra;
+pub mod http;
+pub mod network;
+mod site;
+#[cfg(test)]
+mod tests;
 
-use super::Direction;
-use crate::model::{HttpRule, Protocol};
-use crate::xds::pb::{Any, hcm};
+pub use extra::{ExtensionConfig, Extra};
+pub use http::HttpFilter;
+pub use network::NetworkFilter;
+pub use site::{Ground, RouteSite, Side, Site};
+
+use super::plan::listener::Action;
+use crate::xds::pb::Any;
+use std::any;
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-/// An HTTP filter of stock Envoy.
-trait HttpFilter: Sync {
-    /// Envoy's name of it, also the key of its configuration on routes.
-    fn name(&self) -> &'static str;
-
-    /// Its configuration in a chain, `None` where it does not belong.
-    fn in_chain(&self, context: &FilterContext) -> Option<Any>;
-
-    /// Its configuration for the routes of a rule, `None` when the rule does not ask for it.
-    fn on_route(&self, rule: &HttpRule) -> Option<Any>;
+/// What a filter decided. Equal settings are spelled alike.
+pub trait Settings: fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// The configuration in Envoy's terms.
+    fn spell(&self) -> Any;
 }
 
-/// What a filter may know about the connection manager that it goes into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilterContext {
-    /// Which way the requests go.
-    pub direction: Direction,
-    /// What the port speaks.
-    pub protocol: Protocol,
+/// Settings of any filter.
+trait AnySettings: fmt::Debug + Send + Sync {
+    fn spell(&self) -> Any;
+    fn is_same(&self, other: &dyn AnySettings) -> bool;
+    fn as_any(&self) -> &dyn any::Any;
 }
 
-/// Every HTTP filter, in chain order. Istio's order without the filters of its own Envoy build;
-/// fault comes before cors as there. The router ends the chain.
-const HTTP_FILTERS: &[&dyn HttpFilter] =
-    &[&grpc_web::GrpcWeb, &grpc_stats::GrpcStats, &fault::Fault, &cors::Cors, &router::Router];
+impl<T: Settings> AnySettings for T {
+    fn spell(&self) -> Any {
+        Settings::spell(self)
+    }
 
-/// The filters of a connection manager.
-pub fn chain(context: &FilterContext) -> Vec<hcm::HttpFilter> {
-    HTTP_FILTERS
-        .iter()
-        .filter_map(|filter| {
-            Some(hcm::HttpFilter {
-                name: filter.name().to_owned(),
-                config_type: Some(hcm::http_filter::ConfigType::TypedConfig(
-                    filter.in_chain(context)?,
-                )),
-                ..Default::default()
-            })
-        })
-        .collect()
+    fn is_same(&self, other: &dyn AnySettings) -> bool {
+        other.as_any().downcast_ref::<T>().is_some_and(|other| self == other)
+    }
+
+    fn as_any(&self) -> &dyn any::Any {
+        self
+    }
+}
+
+/// A filter in a chain, or its settings on a route.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// Envoy's name of it.
+    pub name: &'static str,
+    settings: Arc<dyn AnySettings>,
+}
+
+impl Filter {
+    fn new(name: &'static str, settings: Decided) -> Filter {
+        Filter { name, settings: settings.0 }
+    }
+
+    /// The configuration in Envoy's terms.
+    pub fn spell(&self) -> Any {
+        self.settings.spell()
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Filter) -> bool {
+        self.name == other.name && self.settings.is_same(&*other.settings)
+    }
+}
+
+impl Eq for Filter {}
+
+impl Hash for Filter {
+    /// The name stands for the settings: equal filters have equal names, which is all that a hash
+    /// must keep to.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+/// Settings that a filter hands back.
+#[derive(Debug)]
+pub struct Decided(Arc<dyn AnySettings>);
+
+impl<T: Settings> From<T> for Decided {
+    fn from(settings: T) -> Decided {
+        Decided(Arc::new(settings))
+    }
+}
+
+/// The filters that chains and routes are made with.
+#[derive(Clone, Copy)]
+pub struct Filters {
+    /// Filters of requests, in chain order.
+    pub http: &'static [&'static dyn HttpFilter],
+    /// Filters of connections, in chain order.
+    pub network: &'static [&'static dyn NetworkFilter],
+}
+
+impl Default for Filters {
+    fn default() -> Filters {
+        Filters { http: http::ORDER, network: network::ORDER }
+    }
+}
+
+impl fmt::Debug for Filters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let http = self.http.iter().map(|filter| filter.name());
+        f.debug_list().entries(http.chain(self.network.iter().map(|filter| filter.name()))).finish()
+    }
+}
+
+impl Filters {
+    /// The HTTP filters of a connection manager.
+    pub fn of_requests(&self, site: &Site<'_>, extra: &mut Extra) -> Vec<Filter> {
+        let decide = |f: &&dyn HttpFilter| Some(Filter::new(f.name(), f.in_chain(site, extra)?));
+        self.http.iter().filter_map(decide).collect()
+    }
+
+    /// The network filters of a chain.
+    pub fn of_connections(
+        &self,
+        site: &Site<'_>,
+        action: &Action,
+        extra: &mut Extra,
+    ) -> Vec<Filter> {
+        let decide =
+            |f: &&dyn NetworkFilter| Some(Filter::new(f.name(), f.in_chain(site, action, extra)?));
+        self.network.iter().filter_map(decide).collect()
+    }
+
+    /// The settings of HTTP filters for the routes of a rule.
+    pub fn on_route(&self, site: &RouteSite<'_>, extra: &mut Extra) -> Vec<Filter> {
+        let decide = |f: &&dyn HttpFilter| Some(Filter::new(f.name(), f.on_route(site, extra)?));
+        self.http.iter().filter_map(decide).collect()
+    }
 }
 
 /// The `typed_per_filter_config` of the routes of a rule.
-pub fn route_config(rule: &HttpRule) -> HashMap<String, Any> {
-    HTTP_FILTERS.iter().filter_map(|f| Some((f.name().to_owned(), f.on_route(rule)?))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    fn names(protocol: Protocol) -> Vec<String> {
-        let context = FilterContext { direction: Direction::Outbound, protocol };
-        chain(&context).into_iter().map(|f| f.name).collect()
-    }
-
-    #[test]
-    fn the_router_is_last_and_names_are_unique() {
-        assert_eq!(HTTP_FILTERS.last().map(|f| f.name()), Some("envoy.filters.http.router"));
-        let unique: BTreeSet<_> = HTTP_FILTERS.iter().map(|f| f.name()).collect();
-        assert_eq!(unique.len(), HTTP_FILTERS.len());
-    }
-
-    #[test]
-    fn a_chain_keeps_the_order_of_the_table() {
-        assert_eq!(
-            names(Protocol::Http),
-            [
-                "envoy.filters.http.grpc_stats",
-                "envoy.filters.http.fault",
-                "envoy.filters.http.cors",
-                "envoy.filters.http.router"
-            ]
-        );
-    }
-
-    #[test]
-    fn only_grpc_web_ports_translate_grpc_web() {
-        assert_eq!(names(Protocol::GrpcWeb)[0], "envoy.filters.http.grpc_web");
-        assert!(!names(Protocol::Grpc).contains(&"envoy.filters.http.grpc_web".to_owned()));
-    }
+pub fn route_config(site: &RouteSite<'_>, extra: &mut Extra) -> HashMap<String, Any> {
+    let settings = site.scope.filters.on_route(site, extra);
+    settings.iter().map(|filter| (filter.name.to_owned(), filter.spell())).collect()
 }

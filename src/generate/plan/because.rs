@@ -5,7 +5,7 @@ use crate::diag::Span;
 use crate::model::{ObjectName, Origin};
 
 /// The reason for a planned thing, and the documents that it comes from, the decisive one first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Because {
     /// The reason, as a short phrase that goes on after "because of": `a port of the service`.
     pub reason: &'static str,
@@ -14,7 +14,7 @@ pub struct Because {
 }
 
 /// A place in a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Source {
     /// The kind, `VirtualService`.
     pub kind: &'static str,

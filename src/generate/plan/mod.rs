@@ -5,5 +5,6 @@
 //! no protobuf is seen here.
 
 mod because;
+pub mod listener;
 
 pub use because::{Because, Source};

@@ -3,8 +3,11 @@
 use super::headers::{self, Changes};
 use super::{Gap, Place, action, hash, matcher, retry};
 use crate::diag::{Code, Diagnostic};
-use crate::generate::{filters, names};
-use crate::model::{Destination, HttpAction, HttpMatch, HttpRule, Service, VirtualService};
+use crate::generate::filters::{self, Extra, RouteSite, Side};
+use crate::generate::names;
+use crate::model::{
+    Destination, GatewayRef, HttpAction, HttpMatch, HttpRule, Service, VirtualService,
+};
 use crate::xds::pb::{self, Name, core, route};
 use crate::xds::{canonical, constraints};
 use route::route_match::PathSpecifier;
@@ -112,6 +115,19 @@ fn translate(
         // `compile` has put the delegate's rules in its place.
         HttpAction::Delegate(_) => return None,
     };
+    let site = RouteSite {
+        scope: *place.scope,
+        side: match place.gateway {
+            GatewayRef::Mesh => Side::Egress,
+            GatewayRef::Gateway(_) => Side::Edge,
+        },
+        port: place.listen_port,
+        document: rules,
+        rule,
+    };
+    let mut extra = Extra::default();
+    let typed_per_filter_config = filters::route_config(&site, &mut extra);
+    extra.findings.into_iter().for_each(&mut *report);
     let Changes { request_add, request_remove, response_add, response_remove, authority: _ } =
         changes;
     let name = &rules.origin.name;
@@ -123,7 +139,7 @@ fn translate(
             &name.namespace,
             &name.name,
         ))),
-        typed_per_filter_config: filters::route_config(rule),
+        typed_per_filter_config,
         request_headers_to_add: request_add,
         request_headers_to_remove: request_remove,
         response_headers_to_add: response_add,

@@ -1,0 +1,10 @@
+//! Planned values in Envoy's terms. Spelling only: what is wanted was decided in `plan`, and nothing
+//! is looked up here.
+
+mod access_log;
+pub mod hcm;
+mod listener;
+mod server_tls;
+pub mod tcp_proxy;
+
+pub use listener::listener;
