@@ -326,7 +326,7 @@ mod tests {
         let resource = canonical::resource("c", &cluster);
         let printed = resource_json(TypeUrl::Cluster, &resource);
         assert_eq!(printed, expected);
-        assert_eq!(message_bytes(TypeUrl::Cluster.as_str(), &printed), Ok(resource.body));
+        assert_eq!(message_bytes(TypeUrl::Cluster.as_str(), &printed), Ok(resource.body.clone()));
     }
 
     #[test]

@@ -9,8 +9,13 @@ mod extra;
 pub mod json;
 pub mod pb;
 mod resource;
+mod resource_set;
 mod type_url;
+mod version;
 mod wire;
 
-pub use resource::{NotAVersion, Resource, ResourceSet, Version};
+pub use resource::{Content, Resource};
+pub use resource_set::{Change, ResourceMap, ResourceSet};
 pub use type_url::TypeUrl;
+pub(crate) use version::Digest;
+pub use version::{NotAVersion, Version};

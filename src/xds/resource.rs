@@ -1,85 +1,65 @@
-//! A named resource with its content version, and the set of them that one proxy should have.
+//! A named resource with its content version.
 
-use super::TypeUrl;
+use super::version::{Digest, Version};
 use bytes::Bytes;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
+use std::ops::Deref;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
 
-/// A version: a hash of content. Equal content gives equal versions on any machine and in any
-/// run; it is never a counter, a clock or a random number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(u128);
+/// One encoded xDS resource. It is one pointer: cloning shares name, bytes and all.
+#[derive(Clone)]
+pub struct Resource(Arc<Content>);
 
-impl Version {
-    /// The version of these bytes.
-    pub fn of(bytes: &[u8]) -> Version {
-        Version(xxhash_rust::xxh3::xxh3_128(bytes))
-    }
-
-    /// The version of a sequence of named versions, in the order given.
-    pub fn of_all<'a>(parts: impl IntoIterator<Item = (&'a str, Version)>) -> Version {
-        let mut hasher = Xxh3::new();
-        for (name, version) in parts {
-            hasher.update(&(name.len() as u64).to_le_bytes());
-            hasher.update(name.as_bytes());
-            hasher.update(&version.0.to_le_bytes());
-        }
-        Version(hasher.digest128())
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
-/// The text was not made by [`Version`]'s `Display`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NotAVersion;
-
-impl FromStr for Version {
-    type Err = NotAVersion;
-
-    /// Reads back what `Display` wrote, as clients return it when they reconnect.
-    fn from_str(text: &str) -> Result<Version, NotAVersion> {
-        let lower_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if text.len() != 32 || !text.bytes().all(lower_hex) {
-            return Err(NotAVersion);
-        }
-        u128::from_str_radix(text, 16).map(Version).map_err(|_| NotAVersion)
-    }
-}
-
-impl fmt::Debug for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Version({self})")
-    }
-}
-
-/// One encoded xDS resource. Cloning shares the bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Resource {
+/// What a [`Resource`] points to.
+pub struct Content {
     /// The name by which clients subscribe.
     pub name: Arc<str>,
     /// The hash of `body`.
     pub version: Version,
     /// The canonical protobuf encoding of the message itself (the `value` of the `Any`).
     pub body: Bytes,
+    digest: Digest,
 }
 
 impl Resource {
     /// A resource of already canonical bytes. Use [`super::canonical::resource`] for a message.
     pub fn new(name: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Resource {
-        let body = body.into();
-        Resource { name: name.into(), version: Version::of(&body), body }
+        let (name, body) = (name.into(), body.into());
+        let version = Version::of(&body);
+        let digest = Digest::of(&name, version);
+        Resource(Arc::new(Content { name, version, body, digest }))
+    }
+
+    /// What it adds to the version of a set that it is in.
+    pub(crate) fn digest(&self) -> Digest {
+        self.0.digest
     }
 }
 
+impl Deref for Resource {
+    type Target = Content;
+
+    fn deref(&self) -> &Content {
+        &self.0
+    }
+}
+
+impl PartialEq for Resource {
+    /// Of equal content, that is, of equal versions.
+    fn eq(&self, other: &Resource) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.version == other.version && self.name == other.name)
+    }
+}
+
+impl Eq for Resource {}
+
 impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Content {
     // Bodies may hold private keys, so they are never printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resource")
@@ -87,78 +67,5 @@ impl fmt::Debug for Resource {
             .field("version", &self.version)
             .field("bytes", &self.body.len())
             .finish()
-    }
-}
-
-/// What one proxy should have, all types. Names are unique and sorted within a type. Cloning is
-/// cheap: a type's resources are shared until one of the copies gets another one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ResourceSet {
-    by_type: BTreeMap<TypeUrl, Arc<BTreeMap<Arc<str>, Resource>>>,
-}
-
-impl ResourceSet {
-    /// An empty set.
-    pub fn new() -> ResourceSet {
-        ResourceSet::default()
-    }
-
-    /// Adds a resource. The first of a name stays; returns whether it was added.
-    pub fn insert(&mut self, type_url: TypeUrl, resource: Resource) -> bool {
-        let of_type = Arc::make_mut(self.by_type.entry(type_url).or_default());
-        if of_type.contains_key(&resource.name) {
-            return false;
-        }
-        of_type.insert(resource.name.clone(), resource);
-        true
-    }
-
-    /// The resources of one type, sorted by name.
-    pub fn of_type(&self, type_url: TypeUrl) -> impl ExactSizeIterator<Item = &Resource> {
-        static NONE: BTreeMap<Arc<str>, Resource> = BTreeMap::new();
-        self.by_type.get(&type_url).map_or(&NONE, |of_type| of_type).values()
-    }
-
-    /// One resource.
-    pub fn get(&self, type_url: TypeUrl, name: &str) -> Option<&Resource> {
-        self.by_type.get(&type_url)?.get(name)
-    }
-
-    /// How many resources there are of one type.
-    pub fn len(&self, type_url: TypeUrl) -> usize {
-        self.by_type.get(&type_url).map_or(0, |of_type| of_type.len())
-    }
-
-    /// Whether there are no resources at all.
-    pub fn is_empty(&self) -> bool {
-        self.by_type.values().all(|of_type| of_type.is_empty())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_resource_of_a_name_stays() {
-        let mut set = ResourceSet::new();
-        assert!(set.insert(TypeUrl::Cluster, Resource::new("a", vec![1])));
-        assert!(!set.insert(TypeUrl::Cluster, Resource::new("a", vec![2])));
-        assert_eq!(set.get(TypeUrl::Cluster, "a").map(|r| r.body.to_vec()), Some(vec![1]));
-    }
-
-    #[test]
-    fn a_version_reads_back_what_it_shows() {
-        let version = Version::of(b"x");
-        assert_eq!(version.to_string().parse(), Ok(version));
-        for other in ["", "1", "+0000000000000000000000000000001", &"A".repeat(32)] {
-            assert_eq!(other.parse::<Version>(), Err(NotAVersion), "{other}");
-        }
-    }
-
-    #[test]
-    fn a_version_depends_on_names_and_their_boundaries() {
-        let v = Version::of(b"x");
-        assert_ne!(Version::of_all([("ab", v), ("c", v)]), Version::of_all([("a", v), ("bc", v)]));
     }
 }
