@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const BAD: u8 = 3;
 
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ struct Client {
     stream: Stream,
     world: World,
     resources: Arc<ResourceSet>,
+    /// Whether that was made anew.
+    fresh: bool,
     wants: BTreeMap<TypeUrl, Wants>,
     has: BTreeMap<(TypeUrl, String), Vec<u8>>,
     nonces: BTreeMap<TypeUrl, String>,
@@ -60,6 +62,7 @@ impl Client {
             stream: Stream::new(protocol, "p"),
             world: World::new(),
             resources: Arc::default(),
+            fresh: false,
             wants: BTreeMap::new(),
             has: BTreeMap::new(),
             nonces: BTreeMap::new(),
@@ -96,11 +99,27 @@ impl Client {
     }
 
     fn push(&mut self) {
-        let mut set = ResourceSet::new();
+        let mut made = ResourceSet::new();
         for ((type_url, name), content) in &self.world {
-            set.insert(*type_url, Resource::new(*name, vec![*content]));
+            made.insert(*type_url, Resource::new(*name, vec![*content]));
         }
-        self.resources = Arc::new(set);
+        // As the server makes it: from the set before, of which most stays.
+        let mut derived = ResourceSet::clone(&self.resources);
+        for type_url in TypeUrl::ALL {
+            for name in NAMES {
+                match self.world.get(&(type_url, name)) {
+                    Some(content) => {
+                        derived.set(type_url, Resource::new(name, vec![*content]));
+                    }
+                    None => {
+                        derived.remove(type_url, name);
+                    }
+                }
+            }
+        }
+        assert_eq!(derived, made);
+        self.fresh = !self.fresh;
+        self.resources = Arc::new(if self.fresh { made } else { derived });
         self.tell(Event::Push);
     }
 
@@ -318,7 +337,7 @@ impl Client {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let type_url = || prop::sample::select(&TypeUrl::ALL[..]);
     let name = || prop::sample::select(&NAMES[..]);
-    let name_or_all = || prop::sample::select(&["a", "b", "c", "*"][..]);
+    let name_or_all = || prop::sample::select(&["a", "b", "c", "d", "e", "*"][..]);
     let content = prop::option::weighted(0.8, 0..=BAD);
     let step = prop_oneof![
         6 => (type_url(), name(), content).prop_map(|(t, n, c)| Step::Set(t, n, c)),
@@ -329,7 +348,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => Just(Step::ToClient),
         1 => Just(Step::Reconnect),
     ];
-    prop::collection::vec(step, 0..80)
+    prop::collection::vec(step, 0..120)
 }
 
 /// Plays the steps, lets things settle, mends what is bad, and looks.

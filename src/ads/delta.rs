@@ -1,8 +1,8 @@
 //! Delta: requests change the list of names, and a response holds differences.
 
 use super::plan;
-use super::{Action, Stream, version_of};
-use crate::xds::{ResourceSet, TypeUrl};
+use super::{Action, Stream};
+use crate::xds::TypeUrl;
 use std::sync::Arc;
 
 impl Stream {
@@ -14,24 +14,14 @@ impl Stream {
         subscribe: &[Arc<str>],
         unsubscribe: &[Arc<str>],
         versions: Vec<(Arc<str>, String)>,
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
-        let subscription = self.subscription(type_url);
-        subscription.interest.begin(subscribe, unsubscribe);
-        subscription.claim(versions);
-        subscription.prune();
         // Whatever is named is sent, even if the client says that it has it: it may have dropped
         // it since, and a cluster that warms waits for its endpoints. Only the wildcard lets us
         // skip what the client has. What it has and what is gone is treated as in a push: of a
         // route, which draining connections may still need, nothing is said.
-        let named: Vec<Arc<str>> = subscription.interest.names().cloned().collect();
-        for name in &named {
-            if resources.get(type_url, name).is_some() {
-                subscription.forget(name);
-            }
-        }
-        self.answer_all(type_url, resources, actions);
+        self.subscription(type_url).begin(subscribe, unsubscribe, versions);
+        self.answer_all(type_url, actions);
     }
 
     /// A later request of a type.
@@ -40,59 +30,55 @@ impl Stream {
         type_url: TypeUrl,
         subscribe: &[Arc<str>],
         unsubscribe: &[Arc<str>],
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         let subscription = self.subscription(type_url);
-        let dropped: Vec<&Arc<str>> =
-            unsubscribe.iter().filter(|name| subscription.interest.names_it(name)).collect();
-        subscription.interest.change(subscribe, unsubscribe);
-        subscription.prune();
-        let asked = subscribe.iter().filter(|name| subscription.interest.names_it(name));
+        let named = |name: &&Arc<str>| subscription.books.names_it(name);
+        let dropped: Vec<&Arc<str>> = unsubscribe.iter().filter(named).collect();
+        subscription.change(subscribe, unsubscribe);
+        let books = &mut subscription.books;
+        let asked = subscribe.iter().filter(|name| books.names_it(name));
         // A client that unsubscribes a name drops it, even if the wildcard covers it, so it has to
         // be told again.
-        let dropped = dropped.into_iter().filter(|name| subscription.wants(name));
+        let dropped = dropped.into_iter().filter(|name| books.wants(name));
         let mut names: Vec<Arc<str>> = asked.chain(dropped).cloned().collect();
         names.sort();
         names.dedup();
         for name in &names {
-            subscription.forget(name);
+            books.forget(name);
         }
         if subscription.wildcard_unanswered() {
-            self.answer_all(type_url, resources, actions);
+            self.answer_all(type_url, actions);
             return;
         }
-        let batch = plan::answer(subscription, resources, &names);
-        let version = version_of(subscription, resources);
+        let batch = plan::answer(subscription, &names);
+        let version = subscription.books.version();
         let changed: Vec<Arc<str>> = batch.resources.iter().map(|r| r.name.clone()).collect();
         self.send_differences(type_url, version, batch, actions);
         if type_url == TypeUrl::Cluster {
-            self.follow_with_endpoints(&changed, resources, actions);
+            self.follow_with_endpoints(&changed, actions);
         }
     }
 
     /// Sends everything that the client should have and does not. If it asked for all of them it
     /// gets a response even if that is empty: Envoy waits for the first one before it goes on.
-    fn answer_all(
-        &mut self,
-        type_url: TypeUrl,
-        resources: &Arc<ResourceSet>,
-        actions: &mut Vec<Action>,
-    ) {
+    fn answer_all(&mut self, type_url: TypeUrl, actions: &mut Vec<Action>) {
         let subscription = self.subscription(type_url);
-        let plan = plan::push(subscription, resources, |_| false);
-        let version = version_of(subscription, resources);
+        let plan = plan::push(subscription, |_| false);
+        let version = subscription.books.version();
         let mut batches: Vec<_> = plan.into_batches().collect();
         if batches.is_empty() && subscription.wildcard_unanswered() {
             batches.push(super::Batch::default());
         }
         let mut changed = Vec::new();
         for batch in batches {
-            changed.extend(batch.resources.iter().map(|r| r.name.clone()));
+            if type_url == TypeUrl::Cluster {
+                changed.extend(batch.resources.iter().map(|r| r.name.clone()));
+            }
             self.respond(type_url, version, batch, actions);
         }
         if type_url == TypeUrl::Cluster {
-            self.follow_with_endpoints(&changed, resources, actions);
+            self.follow_with_endpoints(&changed, actions);
         }
     }
 }

@@ -15,7 +15,7 @@
 
 use super::plan;
 use super::subscription::Batch;
-use super::{Action, Protocol, Stream, version_of};
+use super::{Action, Protocol, Stream};
 use crate::xds::{Resource, ResourceSet, TypeUrl};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,51 +38,40 @@ impl Departing {
 
 impl Stream {
     /// The clusters that the client has and that are gone.
-    pub(super) fn gone_clusters(&self, resources: &ResourceSet) -> BTreeSet<Arc<str>> {
+    pub(super) fn gone_clusters(&self) -> BTreeSet<Arc<str>> {
         let Some(clusters) = self.subscriptions.get(&TypeUrl::Cluster) else {
             return BTreeSet::new();
         };
-        clusters
-            .all_held()
-            .filter(|(name, held)| {
-                held.is_real() && resources.get(TypeUrl::Cluster, name).is_none()
-            })
-            .map(|(name, _)| name.clone())
-            .collect()
+        clusters.books.gone_but_held().cloned().collect()
     }
 
     /// At the start of a push: decides which of the clusters that are `gone` the client may keep
     /// for now. Those that it kept through the last push already are not among them.
-    pub(super) fn hold_back(&mut self, gone: &BTreeSet<Arc<str>>, resources: &ResourceSet) {
+    pub(super) fn hold_back(&mut self, gone: &BTreeSet<Arc<str>>, before: &ResourceSet) {
         let kept = std::mem::take(&mut self.departing);
-        if gone.is_empty() || !(self.routing_changes(resources) || self.route_in_transit(resources))
-        {
+        if gone.is_empty() || !(self.routing_changes() || self.route_in_transit()) {
             return;
         }
         self.departing.clusters = gone
             .iter()
             .filter(|name| !kept.contains(name))
-            .filter_map(|name| self.latest.get(TypeUrl::Cluster, name))
+            .filter_map(|name| before.get(TypeUrl::Cluster, name))
             .map(|resource| (resource.name.clone(), resource.clone()))
             .collect();
     }
 
     /// Takes the departing clusters from the client, unless a route still needs them.
-    pub(super) fn release_departed(
-        &mut self,
-        resources: &Arc<ResourceSet>,
-        actions: &mut Vec<Action>,
-    ) {
-        if self.departing.clusters.is_empty() || self.route_in_transit(resources) {
+    pub(super) fn release_departed(&mut self, actions: &mut Vec<Action>) {
+        if self.departing.clusters.is_empty() || self.route_in_transit() {
             return;
         }
         let departed = std::mem::take(&mut self.departing);
         match self.protocol {
             Protocol::StateOfTheWorld => {
-                self.send_complete(TypeUrl::Cluster, resources, actions);
+                self.send_complete(TypeUrl::Cluster, actions);
             }
             Protocol::Delta => {
-                let version = version_of(self.subscription(TypeUrl::Cluster), resources);
+                let version = self.subscription(TypeUrl::Cluster).books.version();
                 let removed = departed.clusters.into_keys().collect();
                 let batch = Batch { removed, ..Batch::default() };
                 self.respond(TypeUrl::Cluster, version, batch, actions);
@@ -90,19 +79,16 @@ impl Stream {
         }
     }
 
-    fn routing_changes(&self, resources: &ResourceSet) -> bool {
+    fn routing_changes(&self) -> bool {
         [TypeUrl::Listener, TypeUrl::Route]
             .iter()
             .filter_map(|type_url| self.subscriptions.get(type_url))
-            .any(|subscription| !plan::push(subscription, resources, |_| false).is_empty())
+            .any(|subscription| !plan::push(subscription, |_| false).is_empty())
     }
 
-    fn route_in_transit(&self, resources: &ResourceSet) -> bool {
-        self.subscriptions.get(&TypeUrl::Route).is_some_and(|routes| {
-            routes
-                .all_held()
-                .any(|(name, held)| held.is_real() && resources.get(TypeUrl::Route, name).is_none())
-        })
+    fn route_in_transit(&self) -> bool {
+        let routes = self.subscriptions.get(&TypeUrl::Route);
+        routes.is_some_and(|routes| routes.books.gone_but_held().next().is_some())
     }
 }
 

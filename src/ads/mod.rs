@@ -13,9 +13,13 @@
 //! * Make before break: additions go out in the order of [`TypeUrl::ALL`], clusters that are gone
 //!   go last ([`departing`]).
 
+mod books;
 mod delta;
 mod departing;
+mod held;
 mod interest;
+mod names;
+mod outstanding;
 mod plan;
 mod push;
 mod report;
@@ -137,10 +141,10 @@ pub struct Stream {
     subscriptions: BTreeMap<TypeUrl, Subscription>,
     unserved: BTreeSet<String>,
     nonce: u64,
-    /// The resources of the last event: where the bytes of clusters that just went can be found.
+    /// The resources of the last event. All books are relative to it.
     latest: Arc<ResourceSet>,
-    /// The resources of the last push.
-    pushed: Option<Arc<ResourceSet>>,
+    /// Whether it was pushed.
+    pushed: bool,
     departing: Departing,
 }
 
@@ -154,7 +158,7 @@ impl Stream {
             unserved: BTreeSet::new(),
             nonce: 0,
             latest: Arc::default(),
-            pushed: None,
+            pushed: false,
             departing: Departing::default(),
         }
     }
@@ -162,18 +166,22 @@ impl Stream {
     /// Takes in an event; `resources` is what the proxy should have now.
     pub fn on(&mut self, event: Event, resources: &Arc<ResourceSet>) -> Vec<Action> {
         let mut actions = Vec::new();
-        match event {
-            Event::Request(request) => self.request(request, resources, &mut actions),
-            Event::Push => {
-                let same = self.pushed.as_ref().is_some_and(|old| Arc::ptr_eq(old, resources));
-                if !same {
-                    self.push(resources, &mut actions);
-                    self.pushed = Some(resources.clone());
-                }
+        let before = std::mem::replace(&mut self.latest, resources.clone());
+        if !Arc::ptr_eq(&before, resources) {
+            self.pushed = false;
+            for subscription in self.subscriptions.values_mut() {
+                subscription.books.rebase(resources.map(subscription.type_url));
             }
-            Event::Retry(type_url) => self.retry(type_url, resources, &mut actions),
         }
-        self.latest = resources.clone();
+        match event {
+            Event::Request(request) => self.request(request, &mut actions),
+            Event::Push if self.pushed => {}
+            Event::Push => {
+                self.push(&before, &mut actions);
+                self.pushed = true;
+            }
+            Event::Retry(type_url) => self.retry(type_url, &before, &mut actions),
+        }
         actions
     }
 
@@ -182,12 +190,7 @@ impl Stream {
         status::of(self)
     }
 
-    fn request(
-        &mut self,
-        request: Request,
-        resources: &Arc<ResourceSet>,
-        actions: &mut Vec<Action>,
-    ) {
+    fn request(&mut self, request: Request, actions: &mut Vec<Action>) {
         if request.type_url.is_empty() {
             actions.push(Action::Close(Refusal::InvalidRequest("type_url is missing".into())));
             return;
@@ -200,23 +203,16 @@ impl Stream {
         match (self.protocol, asks) {
             (Protocol::StateOfTheWorld, Asks::Names(names)) => {
                 let standing = self.subscription(type_url).standing(&nonce);
-                self.book(type_url, &nonce, refusal, resources, actions);
-                self.ask_for_state(type_url, standing, &names, resources, actions);
+                self.book(type_url, &nonce, refusal, actions);
+                self.ask_for_state(type_url, standing, &names, actions);
             }
             (Protocol::Delta, Asks::Changes { subscribe, unsubscribe, versions }) => {
                 let first = !self.subscriptions.contains_key(&type_url);
-                self.book(type_url, &nonce, refusal, resources, actions);
+                self.book(type_url, &nonce, refusal, actions);
                 if first {
-                    self.begin_delta(
-                        type_url,
-                        &subscribe,
-                        &unsubscribe,
-                        versions,
-                        resources,
-                        actions,
-                    );
+                    self.begin_delta(type_url, &subscribe, &unsubscribe, versions, actions);
                 } else {
-                    self.change_delta(type_url, &subscribe, &unsubscribe, resources, actions);
+                    self.change_delta(type_url, &subscribe, &unsubscribe, actions);
                 }
             }
             (Protocol::StateOfTheWorld, Asks::Changes { .. })
@@ -227,7 +223,7 @@ impl Stream {
         }
         // An unsubscribed route may have been the last one that needed a cluster which is gone.
         if type_url == TypeUrl::Route {
-            self.release_departed(resources, actions);
+            self.release_departed(actions);
         }
     }
 
@@ -243,7 +239,8 @@ impl Stream {
     }
 
     fn subscription(&mut self, type_url: TypeUrl) -> &mut Subscription {
-        self.subscriptions.entry(type_url).or_insert_with(|| Subscription::new(type_url))
+        let map = || self.latest.map(type_url).clone();
+        self.subscriptions.entry(type_url).or_insert_with(|| Subscription::new(type_url, map()))
     }
 
     /// Books the ACK or NACK in a request.
@@ -252,7 +249,6 @@ impl Stream {
         type_url: TypeUrl,
         nonce: &str,
         refusal: Option<String>,
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         let Some(refusal) = refusal else {
@@ -276,7 +272,7 @@ impl Stream {
         }
         // The endpoints that followed the refused clusters came too early for the later ones.
         if type_url == TypeUrl::Cluster {
-            self.follow_with_endpoints(&sent_since, resources, actions);
+            self.follow_with_endpoints(&sent_since, actions);
         }
     }
 
@@ -291,16 +287,11 @@ impl Stream {
         self.nonce += 1;
         let sent = Sent { nonce: self.nonce, version };
         self.subscription(type_url).record(sent, &batch);
-        let mut resources = batch.resources;
-        resources.extend(batch.stand_ins);
+        let Batch { mut resources, departing, ahead, stand_ins, removed } = batch;
+        for more in [departing, ahead, stand_ins] {
+            resources.extend(more);
+        }
         let nonce = sent.nonce.to_string();
-        let removed = batch.removed;
         actions.push(Action::Send(Response { type_url, version, nonce, resources, removed }));
     }
-}
-
-/// The version of everything of a type that a subscription should hold.
-fn version_of(subscription: &Subscription, resources: &ResourceSet) -> Version {
-    let wanted = resources.of_type(subscription.type_url).filter(|r| subscription.wants(&r.name));
-    Version::of_all(wanted.map(|r| (&*r.name, r.version)))
 }

@@ -1,10 +1,9 @@
 //! What a push or a question means for one subscription, as a list of resources: the verdicts of
-//! [`super::verdict`] over all names, with nothing booked yet.
+//! [`super::verdict`] over all names that are not settled, with nothing booked yet.
 
 use super::subscription::{Batch, Subscription};
 use super::verdict::{self, Verdict};
-use crate::xds::{Resource, ResourceSet};
-use std::collections::BTreeSet;
+use crate::xds::{Resource, TypeUrl};
 use std::sync::Arc;
 
 /// Resources that were refused together with others are sent again in this many responses at most.
@@ -33,47 +32,36 @@ impl Plan {
 
 /// What has to be said unasked. Nothing is said of a name that is gone when `leaving` holds for it:
 /// something else is about to tell the client.
-pub(super) fn push(
-    subscription: &Subscription,
-    resources: &ResourceSet,
-    leaving: impl Fn(&str) -> bool,
-) -> Plan {
+pub(super) fn push(subscription: &Subscription, leaving: impl Fn(&str) -> bool) -> Plan {
     let type_url = subscription.type_url;
     let mut batch = Batch::default();
     let mut suspects = Vec::new();
-    for resource in resources.of_type(type_url).filter(|r| subscription.wants(&r.name)) {
-        let held = subscription.held(&resource.name);
-        match verdict::unasked(type_url, held, Some(resource.version)) {
+    for (resource, held) in subscription.books.unsettled() {
+        match verdict::unasked(type_url, held.as_ref(), Some(resource.version)) {
             Verdict::SendApart => suspects.push(resource.clone()),
-            verdict => add(&mut batch, verdict, subscription, resources, &resource.name),
+            verdict => add(&mut batch, verdict, type_url, &resource.name, Some(resource)),
         }
     }
-    let held = subscription.all_held().map(|(name, _)| name);
-    let gone: BTreeSet<&Arc<str>> = subscription
-        .interest
-        .names()
-        .chain(held)
-        .filter(|name| resources.get(type_url, name).is_none() && !leaving(name))
-        .collect();
-    for name in gone {
-        let verdict = verdict::unasked(type_url, subscription.held(name), None);
-        add(&mut batch, verdict, subscription, resources, name);
+    for (name, held) in subscription.books.absent() {
+        if !leaving(name) {
+            let verdict = verdict::unasked(type_url, held.as_ref(), None);
+            add(&mut batch, verdict, type_url, name, None);
+        }
     }
     Plan { batch, apart: apart(suspects) }
 }
 
-/// What has to be answered about these names.
+/// What has to be answered about these names, which the client wants.
 pub(super) fn answer<'a>(
     subscription: &Subscription,
-    resources: &ResourceSet,
     names: impl IntoIterator<Item = &'a Arc<str>>,
 ) -> Batch {
     let type_url = subscription.type_url;
     let mut batch = Batch::default();
     for name in names {
-        let current = resources.get(type_url, name).map(|r| r.version);
-        let verdict = verdict::asked(type_url, current);
-        add(&mut batch, verdict, subscription, resources, name);
+        let resource = subscription.books.map().get(name);
+        let verdict = verdict::asked(type_url, resource.map(|r| r.version));
+        add(&mut batch, verdict, type_url, name, resource);
     }
     batch
 }
@@ -81,16 +69,13 @@ pub(super) fn answer<'a>(
 fn add(
     batch: &mut Batch,
     verdict: Verdict,
-    subscription: &Subscription,
-    resources: &ResourceSet,
+    type_url: TypeUrl,
     name: &Arc<str>,
+    resource: Option<&Resource>,
 ) {
-    let type_url = subscription.type_url;
     match verdict {
         Verdict::Silence => {}
-        Verdict::Send | Verdict::SendApart => {
-            batch.resources.extend(resources.get(type_url, name).cloned());
-        }
+        Verdict::Send | Verdict::SendApart => batch.resources.extend(resource.cloned()),
         Verdict::StandIn => batch.stand_ins.extend(verdict::stand_in(type_url, name)),
         Verdict::Remove => batch.removed.push(name.clone()),
     }

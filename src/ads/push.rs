@@ -2,79 +2,64 @@
 
 use super::plan;
 use super::subscription::Batch;
-use super::{Action, Protocol, Stream, version_of};
+use super::{Action, Protocol, Stream};
 use crate::xds::{ResourceSet, TypeUrl, Version};
 use std::sync::Arc;
 
 impl Stream {
-    /// Sends what the client does not have yet, type by type.
-    pub(super) fn push(&mut self, resources: &Arc<ResourceSet>, actions: &mut Vec<Action>) {
-        let gone = self.gone_clusters(resources);
-        let new = self.new_clusters(resources);
-        self.hold_back(&gone, resources);
+    /// Sends what the client does not have yet, type by type. `before` is the set of the last
+    /// event: where the bytes of clusters that just went can be found.
+    pub(super) fn push(&mut self, before: &ResourceSet, actions: &mut Vec<Action>) {
+        let gone = self.gone_clusters();
+        let new = self.new_clusters();
+        self.hold_back(&gone, before);
         for type_url in TypeUrl::ALL {
             match (type_url, self.protocol) {
                 (TypeUrl::Cluster, protocol) => {
                     let changed = match protocol {
-                        Protocol::StateOfTheWorld => {
-                            self.push_complete(type_url, resources, actions)
-                        }
-                        Protocol::Delta => self.push_differences(type_url, resources, actions),
+                        Protocol::StateOfTheWorld => self.push_complete(type_url, actions),
+                        Protocol::Delta => self.push_differences(type_url, actions),
                     };
                     self.expect_endpoints_again(&changed);
                 }
                 (TypeUrl::Endpoint, _) => {
-                    self.push_endpoints(&new, |name| gone.contains(name), resources, actions);
+                    self.push_endpoints(&new, |name| gone.contains(name), actions);
                 }
                 (TypeUrl::Listener, Protocol::StateOfTheWorld) => {
-                    self.push_complete(type_url, resources, actions);
+                    self.push_complete(type_url, actions);
                 }
                 (TypeUrl::Listener, Protocol::Delta) | (TypeUrl::Route | TypeUrl::Secret, _) => {
-                    self.push_differences(type_url, resources, actions);
+                    self.push_differences(type_url, actions);
                 }
             }
         }
-        self.release_departed(resources, actions);
+        self.release_departed(actions);
     }
 
     /// The clusters that the client is about to hear of for the first time.
-    fn new_clusters(&self, resources: &ResourceSet) -> Vec<Arc<str>> {
+    fn new_clusters(&self) -> Vec<Arc<str>> {
         let Some(clusters) = self.subscriptions.get(&TypeUrl::Cluster) else { return Vec::new() };
-        resources
-            .of_type(TypeUrl::Cluster)
-            .filter(|r| clusters.wants(&r.name) && clusters.held(&r.name).is_none())
-            .map(|r| r.name.clone())
-            .collect()
+        let unknown = clusters.books.unsettled().filter(|(_, held)| held.is_none());
+        unknown.map(|(resource, _)| resource.name.clone()).collect()
     }
 
     /// Sends everything of a type if anything of it changed. Returns the names that did.
-    fn push_complete(
-        &mut self,
-        type_url: TypeUrl,
-        resources: &Arc<ResourceSet>,
-        actions: &mut Vec<Action>,
-    ) -> Vec<Arc<str>> {
+    fn push_complete(&mut self, type_url: TypeUrl, actions: &mut Vec<Action>) -> Vec<Arc<str>> {
         let Some(subscription) = self.subscriptions.get(&type_url) else { return Vec::new() };
-        let plan = plan::push(subscription, resources, self.held_back(type_url));
+        let plan = plan::push(subscription, self.held_back(type_url));
         // What was refused in company cannot be sent apart here: a response without the others
         // would delete them. It is sent again in other company.
-        if plan.is_empty() || (plan.batch.is_empty() && self.is_repetition(subscription, resources))
-        {
+        if plan.is_empty() || (plan.batch.is_empty() && self.is_repetition(subscription)) {
             return Vec::new();
         }
-        self.send_complete(type_url, resources, actions)
+        self.send_complete(type_url, actions)
     }
 
     /// Sends what changed of a type. Returns the names of it that exist.
-    fn push_differences(
-        &mut self,
-        type_url: TypeUrl,
-        resources: &Arc<ResourceSet>,
-        actions: &mut Vec<Action>,
-    ) -> Vec<Arc<str>> {
+    fn push_differences(&mut self, type_url: TypeUrl, actions: &mut Vec<Action>) -> Vec<Arc<str>> {
         let Some(subscription) = self.subscriptions.get(&type_url) else { return Vec::new() };
-        let plan = plan::push(subscription, resources, self.held_back(type_url));
-        let version = version_of(subscription, resources);
+        let plan = plan::push(subscription, self.held_back(type_url));
+        let version = subscription.books.version();
         let mut changed = Vec::new();
         for batch in plan.into_batches() {
             changed.extend(batch.resources.iter().map(|r| r.name.clone()));
@@ -90,20 +75,17 @@ impl Stream {
         &mut self,
         new_clusters: &[Arc<str>],
         leaving: impl Fn(&str) -> bool,
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         let Some(endpoints) = self.subscriptions.get(&TypeUrl::Endpoint) else { return };
-        if endpoints.interest.len() == 0 {
+        let books = &endpoints.books;
+        if books.n_names() == 0 {
             return;
         }
-        let mut plan = plan::push(endpoints, resources, leaving);
-        let ahead = new_clusters
-            .iter()
-            .filter(|name| !endpoints.wants(name))
-            .filter_map(|name| resources.get(TypeUrl::Endpoint, name));
-        plan.batch.resources.extend(ahead.cloned());
-        let version = version_of(endpoints, resources);
+        let mut plan = plan::push(endpoints, leaving);
+        let ahead = new_clusters.iter().filter(|name| !books.wants(name));
+        plan.batch.ahead = ahead.filter_map(|name| books.map().get(name)).cloned().collect();
+        let version = books.version();
         for batch in plan.into_batches() {
             self.send_differences(TypeUrl::Endpoint, version, batch, actions);
         }
@@ -120,7 +102,7 @@ impl Stream {
     fn expect_endpoints_again(&mut self, changed_clusters: &[Arc<str>]) {
         if let Some(endpoints) = self.subscriptions.get_mut(&TypeUrl::Endpoint) {
             for name in changed_clusters {
-                endpoints.forget(name);
+                endpoints.books.forget(name);
             }
         }
     }
@@ -130,14 +112,13 @@ impl Stream {
     pub(super) fn follow_with_endpoints(
         &mut self,
         changed_clusters: &[Arc<str>],
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         self.expect_endpoints_again(changed_clusters);
         let Some(endpoints) = self.subscriptions.get(&TypeUrl::Endpoint) else { return };
-        let again = changed_clusters.iter().filter(|name| endpoints.wants(name));
-        let batch = plan::answer(endpoints, resources, again);
-        let version = version_of(endpoints, resources);
+        let again = changed_clusters.iter().filter(|name| endpoints.books.wants(name));
+        let batch = plan::answer(endpoints, again);
+        let version = endpoints.books.version();
         self.send_differences(TypeUrl::Endpoint, version, batch, actions);
     }
 
@@ -164,14 +145,14 @@ impl Stream {
     pub(super) fn retry(
         &mut self,
         type_url: TypeUrl,
-        resources: &Arc<ResourceSet>,
+        before: &ResourceSet,
         actions: &mut Vec<Action>,
     ) {
         let Some(subscription) = self.subscriptions.get_mut(&type_url) else { return };
-        for name in subscription.refused() {
-            subscription.forget(&name);
+        for name in subscription.books.refused() {
+            subscription.books.forget(&name);
         }
-        self.push(resources, actions);
+        self.push(before, actions);
     }
 }
 

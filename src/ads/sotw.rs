@@ -1,11 +1,11 @@
 //! State of the world: requests list all names, and a response of clusters or listeners holds all
 //! of them, because what it omits is deleted.
 
+use super::held::Held;
 use super::plan;
-use super::subscription::{Batch, Held, Standing, Subscription};
-use super::{Action, Stream, version_of};
-use crate::xds::{Resource, ResourceSet, TypeUrl, Version};
-use std::collections::BTreeSet;
+use super::subscription::{Batch, Standing, Subscription};
+use super::{Action, Stream};
+use crate::xds::{Digest, Resource, TypeUrl, Version};
 use std::sync::Arc;
 
 impl Stream {
@@ -15,12 +15,10 @@ impl Stream {
         type_url: TypeUrl,
         standing: Standing,
         names: &[Arc<str>],
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) {
         let subscription = self.subscription(type_url);
-        subscription.interest.replace(names);
-        subscription.prune();
+        subscription.replace(names);
         match standing {
             Standing::First => subscription.restart(),
             Standing::Current => {}
@@ -29,17 +27,17 @@ impl Stream {
             // what is then still unanswered.
             Standing::Stale => return,
         }
-        let unanswered = subscription.unanswered();
+        let unanswered = subscription.books.unanswered();
         if type_url.supports_wildcard() {
             if subscription.wildcard_unanswered() || !unanswered.is_empty() {
-                let changed = self.send_complete(type_url, resources, actions);
+                let changed = self.send_complete(type_url, actions);
                 if type_url == TypeUrl::Cluster {
-                    self.follow_with_endpoints(&changed, resources, actions);
+                    self.follow_with_endpoints(&changed, actions);
                 }
             }
         } else {
-            let batch = plan::answer(subscription, resources, &unanswered);
-            let version = version_of(subscription, resources);
+            let batch = plan::answer(subscription, &unanswered);
+            let version = subscription.books.version();
             self.send_differences(type_url, version, batch, actions);
         }
     }
@@ -49,56 +47,60 @@ impl Stream {
     pub(super) fn send_complete(
         &mut self,
         type_url: TypeUrl,
-        resources: &Arc<ResourceSet>,
         actions: &mut Vec<Action>,
     ) -> Vec<Arc<str>> {
         let Some(subscription) = self.subscriptions.get(&type_url) else { return Vec::new() };
-        let all = self.complete(subscription, resources);
-        let changed: Vec<Arc<str>> = all
-            .iter()
-            .filter(|r| subscription.held(&r.name) != Some(&Held::Version(r.version)))
-            .map(|r| r.name.clone())
+        let books = &subscription.books;
+        let kept = self.kept(subscription);
+        let news = |resource: &Resource, held| held != Some(Held::Version(resource.version));
+        let mut changed: Vec<Arc<str>> = books
+            .unsettled()
+            .filter(|(resource, held)| news(resource, *held))
+            .map(|(resource, _)| resource.name.clone())
             .collect();
-        let sent: BTreeSet<Arc<str>> = all.iter().map(|r| r.name.clone()).collect();
-        let version = version_of_all(&all);
-        self.respond(type_url, version, Batch { resources: all, ..Batch::default() }, actions);
-        self.subscription(type_url).record_complete(|name| sent.contains(name));
+        let kept_anew = kept.iter().filter(|r| news(r, books.held(&r.name)));
+        changed.extend(kept_anew.map(|r| r.name.clone()));
+        let version = complete_version(subscription, &kept);
+        let names: Vec<Arc<str>> = kept.iter().map(|r| r.name.clone()).collect();
+        let resources = books.wanted().cloned().collect();
+        let batch = Batch { resources, departing: kept, ..Batch::default() };
+        self.respond(type_url, version, batch, actions);
+        let books = &mut self.subscription(type_url).books;
+        books.omitted_absent(|name| names.iter().any(|kept| &**kept == name));
         changed
     }
 
     /// Whether the last response held exactly what a complete one would hold now.
-    pub(super) fn is_repetition(
-        &self,
-        subscription: &Subscription,
-        resources: &ResourceSet,
-    ) -> bool {
-        let version = version_of_all(&self.complete(subscription, resources));
+    pub(super) fn is_repetition(&self, subscription: &Subscription) -> bool {
+        let version = complete_version(subscription, &self.kept(subscription));
         subscription.sent.is_some_and(|sent| sent.version == version)
     }
 
-    /// Everything of a type that the client should have or may still have.
-    fn complete(&self, subscription: &Subscription, resources: &ResourceSet) -> Vec<Resource> {
-        let type_url = subscription.type_url;
-        let mut all: Vec<Resource> =
-            resources.of_type(type_url).filter(|r| subscription.wants(&r.name)).cloned().collect();
-        if type_url == TypeUrl::Cluster {
-            let kept = self.departing.resources().filter(|r| {
-                subscription.wants(&r.name) && resources.get(type_url, &r.name).is_none()
-            });
-            all.extend(kept.cloned());
+    /// What exists no more but that the client may still have.
+    fn kept(&self, subscription: &Subscription) -> Vec<Resource> {
+        match subscription.type_url {
+            TypeUrl::Cluster => {
+                let books = &subscription.books;
+                let departing = self.departing.resources();
+                let kept =
+                    departing.filter(|r| books.wants(&r.name) && !books.map().contains(&r.name));
+                kept.cloned().collect()
+            }
+            TypeUrl::Endpoint | TypeUrl::Listener | TypeUrl::Route | TypeUrl::Secret => Vec::new(),
         }
-        all
     }
 }
 
-fn version_of_all(resources: &[Resource]) -> Version {
-    Version::of_all(resources.iter().map(|r| (&*r.name, r.version)))
+/// The version of a complete response, with what is `kept` in it.
+fn complete_version(subscription: &Subscription, kept: &[Resource]) -> Version {
+    let kept: Digest = kept.iter().map(Resource::digest).sum();
+    (subscription.books.digest() + kept).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{Client, NOTHING};
-    use super::*;
+    use std::collections::BTreeSet;
 
     const WORLD: &str = "cds a=1 b=1; eds a=1 b=1; lds l=1; rds r=1; sds k=1";
 

@@ -39,8 +39,8 @@ impl From<Sent> for Told {
 pub(super) fn of(stream: &Stream) -> Vec<TypeStatus> {
     let served = stream.subscriptions.values().map(|s| TypeStatus {
         type_url: s.type_url.as_str().into(),
-        wildcard: s.wildcard(),
-        names: s.interest.len(),
+        wildcard: s.books.wildcard(),
+        names: s.books.n_names(),
         sent: s.sent.map(Told::from),
         acked: s.acked.map(Told::from),
         last_error: s.last_error.clone(),

@@ -2,7 +2,7 @@
 //! push) and one for what is answered. Silence is for pushes only; a question always gets the
 //! best answer that the protocol has for it, or Envoy waits.
 
-use super::subscription::{Before, Company, Held};
+use super::held::{Before, Company, Held};
 use crate::xds::pb::{endpoint::ClusterLoadAssignment, route::RouteConfiguration};
 use crate::xds::{Resource, TypeUrl, Version, canonical};
 use std::sync::Arc;
