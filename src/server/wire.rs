@@ -2,38 +2,36 @@
 //!
 //! A gRPC message is five bytes of prefix and a protobuf message, and the fields of a protobuf
 //! message may come in any order. So a response is a small head of its own (prefix, version, type,
-//! nonce, removed names) followed by the encoded resources, which are the same bytes for every
-//! client that is sent the same resources: a chain of shared [`Bytes`] that goes down to the
-//! socket as it is. A thousand clients that read slowly share one copy.
+//! nonce, removed names) followed by the encoded resources: a chain of shared [`Bytes`] that goes
+//! down to the socket as it is. A thousand clients that read slowly share one copy.
+//!
+//! Few clients are sent exactly the same: each sidecar has a cluster or two of its own among a
+//! thousand that all have. So resources are encoded in runs, and where a run ends is told from the
+//! content of its last resource. Around what differs runs differ; all others are the same for
+//! everybody.
 
 use crate::ads::{Protocol, Response};
-use crate::xds::{Resource, TypeUrl, Version};
+use crate::xds::{Digest, Resource, TypeUrl, Version};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Resources up to this size are joined into larger pieces; each piece becomes at least one frame.
+/// Resources up to this size are joined into runs; each piece becomes at least one frame.
 const SMALL: usize = 16 * 1024;
-/// The size of pieces made of small resources.
-const PIECE: usize = 64 * 1024;
-/// Below this size a chain is not worth looking for.
+/// The size at which a run ends in any case.
+const LONG: usize = 64 * 1024;
+/// One of so many resources ends a run.
+const RUN: u64 = 64;
+/// Below this size a run is not worth looking for.
 const WORTH_SHARING: usize = 8 * 1024;
 
 /// Who sends, as Envoy shows it.
 const IDENTIFIER: &str = "pilotfish";
 
 /// A message ready to be sent.
-#[derive(Debug, Clone)]
-pub(super) struct Message {
-    head: Option<Bytes>,
-    chain: Arc<Chain>,
-    next: usize,
-}
-
-/// Encoded resources.
 #[derive(Debug)]
-struct Chain {
-    pieces: Vec<Bytes>,
+pub(super) struct Message {
+    pieces: std::vec::IntoIter<Bytes>,
     len: usize,
 }
 
@@ -41,26 +39,38 @@ struct Chain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Finds chains that are being sent to others.
+/// Finds runs that are being sent to others.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
-    chains: Mutex<BTreeMap<(TypeUrl, bool, Version), Weak<Chain>>>,
+    runs: Mutex<Runs>,
+}
+
+/// The runs that are being sent.
+#[derive(Debug, Default)]
+struct Runs {
+    known: BTreeMap<(TypeUrl, bool, Version), Weak<[u8]>>,
+    /// How many were still being sent when that was last looked at.
+    alive: usize,
+}
+
+/// An encoded run, for as long as somebody sends it.
+struct Shared(Arc<[u8]>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Message {
     /// The next piece of it.
     pub(super) fn next_piece(&mut self) -> Option<Bytes> {
-        if let Some(head) = self.head.take() {
-            return Some(head);
-        }
-        let piece = self.chain.pieces.get(self.next)?.clone();
-        self.next += 1;
-        Some(piece)
+        self.pieces.next()
     }
 
     /// Its length on the wire.
     pub(super) fn len(&self) -> usize {
-        self.head.as_ref().map_or(0, Bytes::len) + self.chain.len
+        self.len
     }
 }
 
@@ -71,57 +81,80 @@ impl Encoder {
         protocol: Protocol,
         response: &Response,
     ) -> Result<Message, TooLong> {
-        let chain = self.chain(protocol, response);
-        let head = head(protocol, response, chain.len)?;
-        Ok(Message { head: Some(head), chain, next: 0 })
+        // The place of the head, whose content depends on the length of the others.
+        let mut pieces = vec![Bytes::new()];
+        for run in runs(&response.resources) {
+            pieces.push(self.run(protocol, response.type_url, run));
+            pieces.extend(run.last().filter(|r| is_large(r)).map(|r| r.body.clone()));
+        }
+        let len = pieces.iter().map(Bytes::len).sum();
+        let head = head(protocol, response, len)?;
+        let len = len + head.len();
+        pieces[0] = head;
+        Ok(Message { pieces: pieces.into_iter(), len })
     }
 
-    fn chain(&self, protocol: Protocol, response: &Response) -> Arc<Chain> {
-        let resources = &response.resources;
-        let size: usize = resources.iter().map(|r| r.body.len()).sum();
-        if size < WORTH_SHARING {
-            return Arc::new(Chain::of(protocol, response.type_url, resources));
+    /// A run, but for the body of its last resource if that is large.
+    fn run(&self, protocol: Protocol, type_url: TypeUrl, run: &[Resource]) -> Bytes {
+        let joined = run.iter().filter(|r| !is_large(r)).map(|r| r.body.len()).sum::<usize>();
+        if joined < WORTH_SHARING {
+            return encoded(protocol, type_url, run).freeze();
         }
-        let content = Version::of_all(resources.iter().map(|r| (&*r.name, r.version)));
-        let key = (response.type_url, protocol == Protocol::Delta, content);
+        let content: Digest = run.iter().map(Resource::digest).sum();
+        let key = (type_url, protocol == Protocol::Delta, content.into());
         // Nothing can panic between two halves of a change. Whoever comes first encodes while
         // others wait, instead of each doing the same work.
-        let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(chain) = chains.get(&key).and_then(Weak::upgrade) {
-            return chain;
-        }
-        let chain = Arc::new(Chain::of(protocol, response.type_url, resources));
-        chains.retain(|_, chain| chain.strong_count() > 0);
-        chains.insert(key, Arc::downgrade(&chain));
-        chain
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = runs.known.get(&key).and_then(Weak::upgrade);
+        let shared = known.unwrap_or_else(|| {
+            let shared: Arc<[u8]> = Arc::from(&encoded(protocol, type_url, run)[..]);
+            runs.remember(key, &shared);
+            shared
+        });
+        Bytes::from_owner(Shared(shared))
     }
 }
 
-impl Chain {
-    fn of(protocol: Protocol, type_url: TypeUrl, resources: &[Resource]) -> Chain {
-        let mut pieces = Vec::new();
-        let mut open = BytesMut::new();
-        for resource in resources {
-            match protocol {
-                Protocol::StateOfTheWorld => state_resource(&mut open, type_url, resource),
-                Protocol::Delta => delta_resource(&mut open, type_url, resource),
-            }
-            if resource.body.len() <= SMALL {
-                open.put_slice(&resource.body);
-            } else {
-                pieces.push(open.split().freeze());
-                pieces.push(resource.body.clone());
-            }
-            if open.len() >= PIECE {
-                pieces.push(open.split().freeze());
-            }
+impl Runs {
+    fn remember(&mut self, key: (TypeUrl, bool, Version), run: &Arc<[u8]>) {
+        // Not each time, or a thousand clients would look at a thousand runs.
+        if self.known.len() >= 2 * self.alive + 64 {
+            self.known.retain(|_, run| run.strong_count() > 0);
+            self.alive = self.known.len();
         }
-        if !open.is_empty() {
-            pieces.push(open.freeze());
-        }
-        let len = pieces.iter().map(Bytes::len).sum();
-        Chain { pieces, len }
+        self.known.insert(key, Arc::downgrade(run));
     }
+}
+
+/// Cuts resources into runs.
+fn runs(resources: &[Resource]) -> impl Iterator<Item = &[Resource]> {
+    let mut len = 0;
+    resources.chunk_by(move |resource, _| {
+        len += resource.body.len();
+        let ends = len >= LONG || is_large(resource) || resource.digest().is_one_of(RUN);
+        if ends {
+            len = 0;
+        }
+        !ends
+    })
+}
+
+fn is_large(resource: &Resource) -> bool {
+    resource.body.len() > SMALL
+}
+
+fn encoded(protocol: Protocol, type_url: TypeUrl, run: &[Resource]) -> BytesMut {
+    let mut out = BytesMut::new();
+    for resource in run {
+        match protocol {
+            Protocol::StateOfTheWorld => state_resource(&mut out, type_url, resource),
+            Protocol::Delta => delta_resource(&mut out, type_url, resource),
+        }
+        if !is_large(resource) {
+            out.put_slice(&resource.body);
+        }
+    }
+    out
 }
 
 // The resource's body is the last thing in every form, so that it can stay where it is.
@@ -267,16 +300,40 @@ mod tests {
         assert_eq!(decoded.resources.len(), SIZES.len());
     }
 
+    fn starts(message: Message) -> Vec<(*const u8, usize)> {
+        pieces(message)[1..].iter().map(|piece| (piece.as_ptr(), piece.len())).collect()
+    }
+
     #[test]
     fn two_clients_that_are_sent_the_same_share_the_bytes() {
         let encoder = Encoder::default();
-        let first = response(&[10_000, 20_000], &[]);
+        let first = response(&[10_000, 20_000, 9_000], &[]);
         let second = Response { nonce: "8".into(), ..first.clone() };
-        let messages = [&first, &second]
-            .map(|response| encoder.encode(Protocol::Delta, response).expect("short"));
-        assert!(Arc::ptr_eq(&messages[0].chain, &messages[1].chain));
-        let other = encoder.encode(Protocol::StateOfTheWorld, &first).expect("short");
-        assert!(!Arc::ptr_eq(&messages[0].chain, &other.chain));
+        let encode = |protocol, response| encoder.encode(protocol, response).expect("short");
+        let kept = encode(Protocol::Delta, &first);
+        let other = starts(encode(Protocol::StateOfTheWorld, &first));
+        let again = starts(encode(Protocol::Delta, &second));
+        let kept = starts(kept);
+        assert_eq!(kept, again);
+        assert_ne!(kept[0], other[0]);
+        assert_eq!(kept[1], other[1], "the body of the large one");
+    }
+
+    #[test]
+    fn clients_with_a_resource_of_their_own_share_the_others() {
+        let encoder = Encoder::default();
+        let common = response(&[300; 1_200], &[]);
+        let of_client = |name: &str| {
+            let mut response = common.clone();
+            response.resources.insert(0, Resource::new(name, vec![b'x'; 300]));
+            encoder.encode(Protocol::Delta, &response).expect("short")
+        };
+        let messages = ["0a", "0b"].map(of_client).map(pieces);
+        let [first, second] =
+            messages.map(|pieces| pieces.iter().map(|p| (p.as_ptr(), p.len())).collect::<Vec<_>>());
+        let shared: usize = first.iter().filter(|p| second.contains(p)).map(|p| p.1).sum();
+        let all: usize = first.iter().map(|p| p.1).sum();
+        assert!(shared * 10 > all * 8, "{shared} of {all}");
     }
 
     #[test]
@@ -291,16 +348,16 @@ mod tests {
     fn small_resources_are_joined() {
         let response = response(&[300; 1_000], &[]);
         let message = Encoder::default().encode(Protocol::Delta, &response).expect("short");
-        assert!(pieces(message).len() < 10);
+        assert!(pieces(message).len() < 40);
     }
 
     #[test]
     fn what_nobody_sends_any_more_is_forgotten() {
         let encoder = Encoder::default();
-        for i in 0..10 {
+        for i in 0..1_000 {
             let message = encoder.encode(Protocol::Delta, &response(&[10_000 + i], &[]));
             drop(message);
         }
-        assert_eq!(encoder.chains.lock().expect("not poisoned").len(), 1);
+        assert!(encoder.runs.lock().expect("not poisoned").known.len() <= 64);
     }
 }
