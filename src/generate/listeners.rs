@@ -36,10 +36,11 @@ impl Plan<'_> {
 
 /// What is to be said about listeners, and what their filters need.
 pub(super) fn extras(plan: &Plan<'_>, output: &mut Output) {
-    let findings = plan.edge.findings.iter().chain(&plan.egress.findings);
-    let of_filters = plan.edge.extra.findings.iter().chain(&plan.egress.extra.findings);
-    for finding in findings.chain(of_filters) {
+    for finding in plan.edge.findings.iter().chain(&plan.egress.findings) {
         output.report(finding.clone());
+    }
+    for extra in [&plan.edge.extra, &plan.egress.extra] {
+        extra.findings().for_each(|finding| output.report(finding));
     }
 }
 

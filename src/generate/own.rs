@@ -32,7 +32,7 @@ pub fn inbound(workload: &Workload, view: &Viewer<'_>, filters: Filters) -> Inbo
     for secret in &plan.secrets {
         output.of(TypeUrl::Secret).emit(&secret.name, &secret.resource());
     }
-    for finding in plan.findings.into_iter().chain(plan.extra.findings) {
+    for finding in plan.findings.into_iter().chain(plan.extra.findings()) {
         output.report(finding);
     }
     let (resources, findings) = output.into_parts();

@@ -147,8 +147,7 @@ impl Filters {
     }
 }
 
-/// The `typed_per_filter_config` of the routes of a rule.
-pub fn route_config(site: &RouteSite<'_>, extra: &mut Extra) -> HashMap<String, Any> {
-    let settings = site.scope.filters.on_route(site, extra);
+/// The `typed_per_filter_config` of a route with these settings.
+pub fn route_config(settings: &[Filter]) -> HashMap<String, Any> {
     settings.iter().map(|filter| (filter.name.to_owned(), filter.spell())).collect()
 }

@@ -28,12 +28,14 @@ pub struct Site<'a> {
     pub because: &'a Because,
 }
 
-/// The routes of an HTTP rule in one route configuration. Chains that name the configuration share
-/// them.
+/// The routes of an HTTP rule in one place. They are shared by all chains and configurations that
+/// they are in, so nothing of those is known here.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteSite<'a> {
-    /// What is known there.
-    pub scope: Scope<'a>,
+    /// The mesh's settings.
+    pub mesh: &'a MeshSettings,
+    /// Who looks.
+    pub view: &'a Viewer<'a>,
     /// The side of the proxy.
     pub side: Side,
     /// The port of the listener, 0 for several.

@@ -116,7 +116,8 @@ fn translate(
         HttpAction::Delegate(_) => return None,
     };
     let site = RouteSite {
-        scope: *place.scope,
+        mesh: place.scope.mesh(),
+        view: place.scope.view,
         side: match place.gateway {
             GatewayRef::Mesh => Side::Egress,
             GatewayRef::Gateway(_) => Side::Edge,
@@ -126,8 +127,8 @@ fn translate(
         rule,
     };
     let mut extra = Extra::default();
-    let typed_per_filter_config = filters::route_config(&site, &mut extra);
-    extra.findings.into_iter().for_each(&mut *report);
+    let settings = place.scope.filters.on_route(&site, &mut extra);
+    extra.findings().for_each(&mut *report);
     let Changes { request_add, request_remove, response_add, response_remove, authority: _ } =
         changes;
     let name = &rules.origin.name;
@@ -139,7 +140,7 @@ fn translate(
             &name.namespace,
             &name.name,
         ))),
-        typed_per_filter_config,
+        typed_per_filter_config: filters::route_config(&settings),
         request_headers_to_add: request_add,
         request_headers_to_remove: request_remove,
         response_headers_to_add: response_add,
