@@ -16,6 +16,7 @@
 //! result is kept under exactly that: what the left side holds, and what the viewer was asked.
 
 use super::Generated;
+use super::evolve::evolve;
 use super::filters::Filters;
 use super::listeners::SealedListener;
 use super::memo::{Memo, Same};
@@ -25,13 +26,14 @@ use super::plan::listener::Listener;
 use super::scope::{Common, Scope, World};
 use super::service::{ServiceClusters, ServiceEndpoints, ServiceInput};
 use super::targets::{TakenAddresses, Workload};
-use super::view::{View, Viewer};
+use super::view::{Class, View, Viewer};
 use super::{GENERATORS, Plan};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::{Endpoint, Endpoints, Namespace, Routing, ServiceId, Snapshot};
 use crate::proxy::{Proxy, Role};
 use crate::xds::{ResourceSet, TypeUrl};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Makes what proxies get, and remembers the parts. Snapshots may change from call to call; parts
 /// that a change does not touch are used again.
@@ -49,6 +51,8 @@ pub struct Engine {
     complete: Memo<(Same<Shared>, Same<Endpoints>), Complete>,
     inbound: Memo<Workload, Inbound>,
     generated: Memo<(Same<Complete>, Option<Same<Inbound>>), Generated>,
+    /// What was made last for each class of proxies: what is made next will differ little.
+    latest: Mutex<HashMap<Class, Weak<Complete>>>,
 }
 
 /// What proxies with one view share, endpoints aside.
@@ -68,8 +72,8 @@ struct Shared {
 struct Complete {
     set: ResourceSet,
     findings: Vec<Diagnostic>,
-    /// What it was put together from; held, so that it is not forgotten while this is in use.
-    assignments: Vec<Arc<ServiceEndpoints>>,
+    /// Held so that they are not forgotten.
+    _assignments: Vec<Arc<ServiceEndpoints>>,
 }
 
 impl Engine {
@@ -85,6 +89,7 @@ impl Engine {
         let complete = self.complete.get_once(key, &viewer, |viewer| {
             self.make_complete(&shared, &snapshot.endpoints, viewer)
         });
+        lock(&self.latest).insert(view.class(), Arc::downgrade(&complete));
         let inbound = match proxy.role {
             Role::Router => None,
             Role::Sidecar => {
@@ -116,9 +121,7 @@ impl Engine {
             snapshots.iter().any(|snapshot| Arc::ptr_eq(&snapshot.endpoints, endpoints))
         };
         self.worlds.retain(|(of, _, _), _| is_kept(&of.0));
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|world| is_kept(&world.routing));
-        drop(known);
+        lock(&self.known).retain(|world| is_kept(&world.routing));
         self.shared.retain(|world, _| is_kept(&world.0.routing));
         // What is left of a forgotten part is the key that it was.
         self.complete.retain(|(shared, endpoints), _| {
@@ -129,10 +132,17 @@ impl Engine {
         self.clusters.sweep();
         self.listeners.sweep();
         self.assignments.sweep();
+        lock(&self.latest).retain(|_, complete| complete.strong_count() > 0);
+    }
+
+    /// The set that was made last for proxies like this, if it is still there.
+    fn before(&self, view: &View) -> ResourceSet {
+        let latest = lock(&self.latest).get(&view.class()).and_then(Weak::upgrade);
+        latest.map(|complete| complete.set.clone()).unwrap_or_default()
     }
 
     fn common(&self, routing: &Arc<Routing>) -> Arc<Common> {
-        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut common = lock(&self.common);
         match common.as_ref().filter(|(of, _)| Arc::ptr_eq(of, routing)) {
             Some((_, known)) => known.clone(),
             None => {
@@ -148,7 +158,7 @@ impl Engine {
         let key = (Same(routing.clone()), role, namespace);
         let found = self.worlds.get(key, viewer, |viewer| {
             let world = self.common(routing).world(viewer);
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock(&self.known);
             if let Some(same) = known.iter().find(|other| other.is_same(&world)) {
                 return same.clone();
             }
@@ -181,7 +191,10 @@ impl Engine {
             (generator.generate)(&plan, output.of(generator.type_url));
         }
         let taken = Arc::new(plan.egress.taken);
-        let (set, findings) = output.into_set();
+        let (resources, findings) = output.into_parts();
+        let resources: Vec<_> = resources.iter().map(|(of, resource)| (*of, resource)).collect();
+        let types = TypeUrl::ALL.into_iter().filter(|of| *of != TypeUrl::Endpoint);
+        let set = evolve(&self.before(viewer.view()), types, &resources);
         Shared { set, findings, services, _listeners: listeners, taken }
     }
 
@@ -191,7 +204,6 @@ impl Engine {
         endpoints: &Endpoints,
         viewer: &Viewer<'_>,
     ) -> Complete {
-        let mut set = shared.set.clone();
         let mut findings = shared.findings.clone();
         let mut all = Vec::with_capacity(shared.services.len());
         for (id, clusters) in shared.services.iter().filter(|(_, c)| c.has_endpoints) {
@@ -200,13 +212,20 @@ impl Engine {
             let make = |viewer: &Viewer<'_>| clusters.endpoints(own, viewer);
             let assignments = self.assignments.get(key, viewer, make);
             findings.extend(assignments.findings.iter().cloned());
-            for resource in &assignments.resources {
-                set.insert(TypeUrl::Endpoint, resource.clone());
-            }
             all.push(assignments);
         }
-        Complete { set, findings, assignments: all }
+        let resources = all.iter().flat_map(|of_service| &of_service.resources);
+        let resources: Vec<_> = resources.map(|r| (TypeUrl::Endpoint, r)).collect();
+        let assignments = evolve(&self.before(viewer.view()), [TypeUrl::Endpoint], &resources);
+        let mut set = shared.set.clone();
+        *set.map_mut(TypeUrl::Endpoint) = assignments.map(TypeUrl::Endpoint).clone();
+        Complete { set, findings, _assignments: all }
     }
+}
+
+/// Locks. What is behind these locks is whole at any moment, so it is good after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn put_together(complete: &Complete, inbound: Option<&Inbound>) -> Generated {

@@ -8,6 +8,7 @@ mod cluster;
 mod credentials;
 mod engine;
 pub mod envoy;
+mod evolve;
 pub mod filters;
 mod gateway_rds;
 mod host_index;

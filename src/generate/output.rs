@@ -3,7 +3,7 @@
 
 use crate::diag::{Code, Diagnostic};
 use crate::xds::pb::{Message, Name};
-use crate::xds::{Resource, ResourceSet, TypeUrl, canonical, constraints};
+use crate::xds::{Resource, TypeUrl, canonical, constraints};
 
 /// Collects resources and findings; encodes each resource once.
 #[derive(Debug)]
@@ -62,14 +62,5 @@ impl Output {
     /// What was collected.
     pub(super) fn into_parts(self) -> (Vec<(TypeUrl, Resource)>, Vec<Diagnostic>) {
         (self.resources, self.findings)
-    }
-
-    /// What was collected, as a set; of several resources with one name the first counts.
-    pub(super) fn into_set(self) -> (ResourceSet, Vec<Diagnostic>) {
-        let mut set = ResourceSet::new();
-        for (type_url, resource) in self.resources {
-            set.insert(type_url, resource);
-        }
-        (set, self.findings)
     }
 }
