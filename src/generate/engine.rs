@@ -19,7 +19,7 @@ use super::Generated;
 use super::evolve::evolve;
 use super::filters::Filters;
 use super::listeners::SealedListener;
-use super::memo::{Memo, Same};
+use super::memo::{Memo, Same, Uses};
 use super::output::Output;
 use super::own::{self, Inbound};
 use super::plan::listener::Listener;
@@ -53,6 +53,25 @@ pub struct Engine {
     generated: Memo<(Same<Complete>, Option<Same<Inbound>>), Generated>,
     /// What was made last for each class of proxies: what is made next will differ little.
     latest: Mutex<HashMap<Class, Weak<Complete>>>,
+}
+
+/// How much was made and how much shared, part by part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Clusters of a service.
+    pub clusters: Uses,
+    /// Listeners that are spelled.
+    pub listeners: Uses,
+    /// All that proxies share who see the same, endpoints aside.
+    pub shared: Uses,
+    /// The endpoints of a service.
+    pub assignments: Uses,
+    /// The shared part with the endpoints.
+    pub complete: Uses,
+    /// What leads to a workload.
+    pub inbound: Uses,
+    /// What proxies get.
+    pub generated: Uses,
 }
 
 /// What proxies with one view share, endpoints aside.
@@ -100,6 +119,19 @@ impl Engine {
         };
         let key = (Same(complete.clone()), inbound.clone().map(Same));
         self.generated.get(key, &viewer, |_| put_together(&complete, inbound.as_deref()))
+    }
+
+    /// How much was made since the beginning.
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            clusters: self.clusters.uses(),
+            listeners: self.listeners.uses(),
+            shared: self.shared.uses(),
+            assignments: self.assignments.uses(),
+            complete: self.complete.uses(),
+            inbound: self.inbound.uses(),
+            generated: self.generated.uses(),
+        }
     }
 
     /// What all proxies of a view share.

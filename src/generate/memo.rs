@@ -9,6 +9,7 @@ use super::view::{Class, Looks, View, Viewer};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Results by narrow input and by what was read of the view.
@@ -16,6 +17,17 @@ pub struct Memo<K, T> {
     slots: Mutex<HashMap<K, Arc<Slot<T>>>>,
     /// Nearly everything of one sort is made with the same looks, so they are kept once.
     looks: Mutex<Vec<Arc<Looks>>>,
+    made: AtomicU64,
+    reused: AtomicU64,
+}
+
+/// How often a part was made, and how often one was there already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Made.
+    pub made: u64,
+    /// Found.
+    pub reused: u64,
 }
 
 /// What is known for one input.
@@ -36,7 +48,12 @@ struct Entry<T> {
 
 impl<K, T> Default for Memo<K, T> {
     fn default() -> Memo<K, T> {
-        Memo { slots: Mutex::default(), looks: Mutex::default() }
+        Memo {
+            slots: Mutex::default(),
+            looks: Mutex::default(),
+            made: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
+        }
     }
 }
 
@@ -57,7 +74,7 @@ impl<K: Eq + Hash, T> Memo<K, T> {
     /// depends on. For small things: who comes while another makes one makes one too.
     pub fn get(&self, key: K, viewer: &Viewer<'_>, make: impl FnOnce(&Viewer<'_>) -> T) -> Arc<T> {
         let slot = lock(&self.slots).entry(key).or_default().clone();
-        slot.find(viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
+        self.find(&slot, viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
     }
 
     /// The same for big things: who comes while another makes one waits for that.
@@ -68,12 +85,12 @@ impl<K: Eq + Hash, T> Memo<K, T> {
         make: impl FnOnce(&Viewer<'_>) -> T,
     ) -> Arc<T> {
         let slot = lock(&self.slots).entry(key).or_default().clone();
-        if let Some(known) = slot.find(viewer) {
+        if let Some(known) = self.find(&slot, viewer) {
             return known;
         }
         let turn = slot.turn(None);
         let first = lock(&turn);
-        if let Some(known) = slot.find(viewer) {
+        if let Some(known) = self.find(&slot, viewer) {
             return known;
         }
         if lock(&slot.entries).is_empty() {
@@ -82,7 +99,21 @@ impl<K: Eq + Hash, T> Memo<K, T> {
         drop(first);
         let turn = slot.turn(Some(viewer.view().class()));
         let _mine = lock(&turn);
-        slot.find(viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
+        self.find(&slot, viewer).unwrap_or_else(|| self.make(&slot, viewer, make))
+    }
+
+    /// What was asked for so far.
+    pub fn uses(&self) -> Uses {
+        Uses {
+            made: self.made.load(Ordering::Relaxed),
+            reused: self.reused.load(Ordering::Relaxed),
+        }
+    }
+
+    fn find(&self, slot: &Slot<T>, viewer: &Viewer<'_>) -> Option<Arc<T>> {
+        let found = slot.find(viewer)?;
+        self.reused.fetch_add(1, Ordering::Relaxed);
+        Some(found)
     }
 
     fn make(
@@ -91,6 +122,7 @@ impl<K: Eq + Hash, T> Memo<K, T> {
         viewer: &Viewer<'_>,
         make: impl FnOnce(&Viewer<'_>) -> T,
     ) -> Arc<T> {
+        self.made.fetch_add(1, Ordering::Relaxed);
         let own = Viewer::new(viewer.view());
         let value = Arc::new(make(&own));
         let looks = self.shared(own.looks());

@@ -30,7 +30,8 @@ mod test_support;
 mod view;
 
 pub use cluster::{Policy, tcp_idle_timeout, tunnel};
-pub use engine::Engine;
+pub use engine::{Engine, Statistics};
+pub use memo::Uses;
 pub use names::{Direction, parse_cluster};
 pub use output::Output;
 pub use scope::{EgressScope, Scope, ScopedService, World};

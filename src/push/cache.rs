@@ -1,6 +1,6 @@
 //! One snapshot and the resources made from it, each made once.
 
-use crate::generate::{Engine, Generated};
+use crate::generate::{Engine, Generated, Statistics};
 use crate::model::Snapshot;
 use crate::proxy::Proxy;
 use std::sync::Arc;
@@ -41,5 +41,10 @@ impl SnapshotCache {
     /// What this proxy should have.
     pub fn generate(&self, proxy: &Proxy) -> Arc<Generated> {
         self.engine.generate(&self.snapshot, proxy)
+    }
+
+    /// How much was made since the first of the caches, and how much was there already.
+    pub fn statistics(&self) -> Statistics {
+        self.engine.statistics()
     }
 }
