@@ -152,6 +152,9 @@ impl Engine {
         let has_endpoints = |endpoints: &Arc<Endpoints>| {
             snapshots.iter().any(|snapshot| Arc::ptr_eq(&snapshot.endpoints, endpoints))
         };
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        common.take_if(|(of, _)| !is_kept(of));
+        drop(common);
         self.worlds.retain(|(of, _, _), _| is_kept(&of.0));
         lock(&self.known).retain(|world| is_kept(&world.routing));
         self.shared.retain(|world, _| is_kept(&world.0.routing));
