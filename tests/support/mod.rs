@@ -9,6 +9,7 @@ pub mod compiled;
 pub mod consistency;
 pub mod diff;
 pub mod envoy;
+pub mod mesh;
 pub mod program;
 pub mod requests;
 pub mod shuffle;
