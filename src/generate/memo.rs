@@ -36,8 +36,11 @@ struct Slot<T> {
     /// Held by who makes something for views of this kind, so that others like it wait instead of
     /// making the same. Views of other kinds may need something else, so they go on side by side,
     /// once there is a first result to compare with.
-    turns: Mutex<Vec<(Option<Class>, Arc<Mutex<()>>)>>,
+    turns: Mutex<Vec<Turn>>,
 }
+
+/// What is held by who makes something for views of a kind; `None` is the first of all.
+type Turn = (Option<Class>, Arc<Mutex<()>>);
 
 struct Entry<T> {
     /// The view for which it was made, and what was read of that.
