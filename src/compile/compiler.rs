@@ -22,6 +22,16 @@ pub struct Input<'a> {
     pub directory_secrets: Vec<(SecretKey, Secret)>,
 }
 
+/// What compiling gives.
+pub struct Output {
+    /// What is to be served.
+    pub snapshot: Arc<Snapshot>,
+    /// The same with the places of the files as they are, where only those changed.
+    pub moved: Option<Arc<Snapshot>>,
+    /// What is to be said about documents, sorted.
+    pub findings: Vec<Diagnostic>,
+}
+
 /// Compiles, and remembers what came of the last time.
 #[derive(Debug, Default)]
 pub struct Compiler {
@@ -59,7 +69,7 @@ impl Compiler {
     /// Compiles. The order of the documents does not matter. When everything says what it said the
     /// last time (a comment was added, a document moved in its file), the very same snapshot comes
     /// back; the findings are always those of the files as they are.
-    pub fn compile(&mut self, input: Input<'_>) -> (Arc<Snapshot>, Vec<Diagnostic>) {
+    pub fn compile(&mut self, input: Input<'_>) -> Output {
         let mut diags = Diagnostics::new();
         let mut meaning: Vec<u128> = input.documents.iter().map(|entry| entry.meaning).collect();
         meaning.sort_unstable();
@@ -98,12 +108,13 @@ impl Compiler {
         let snapshot = Snapshot { routing, endpoints };
         references::check(&snapshot, &mut diags);
         root_namespace(&snapshot.routing, &mut diags);
-        let snapshot = match before {
-            Some(before) if same || before.is_same(&snapshot) => before.clone(),
-            Some(_) | None => Arc::new(snapshot),
+        let (snapshot, moved) = match before {
+            Some(before) if before.is_same(&snapshot) => (before.clone(), None),
+            Some(before) if same => (before.clone(), Some(Arc::new(snapshot))),
+            Some(_) | None => (Arc::new(snapshot), None),
         };
         self.snapshot = Some(snapshot.clone());
-        (snapshot, diags.into_sorted())
+        Output { snapshot, moved, findings: diags.into_sorted() }
     }
 
     /// Whether the secrets from directories are those of the last time.

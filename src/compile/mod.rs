@@ -14,6 +14,5 @@ mod services;
 mod shares;
 mod workspace;
 
-pub use compiler::{Compiler, Input};
 pub use documents::{DocumentSet, Entry, Identity, Prepared, prepare};
 pub use workspace::{Compiled, Workspace};

@@ -3,7 +3,8 @@
 //! The shell reads files and tells the workspace what changed; the workspace knows which version of
 //! each document is in force and makes snapshots. It does no I/O itself.
 
-use super::{Compiler, DocumentSet, Input, Prepared, prepare};
+use super::compiler::{Compiler, Input, Output};
+use super::{DocumentSet, Prepared, prepare};
 use crate::config::{SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::kinds;
@@ -41,6 +42,9 @@ struct DirectorySecret {
 pub struct Compiled {
     /// The snapshot.
     pub snapshot: Arc<Snapshot>,
+    /// When the snapshot is that of the last time although documents moved in their files: the same
+    /// with their places as they are now. Findings about proxies are right with this one.
+    pub moved: Option<Arc<Snapshot>>,
     /// Every finding about files and documents, in file order.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -153,7 +157,7 @@ impl Workspace {
             let key = SecretKey { namespace: None, name: name.clone() };
             Some((key, directory.secret.clone()?))
         });
-        let (snapshot, findings) = self.compiler.compile(Input {
+        let output = self.compiler.compile(Input {
             documents: self.documents.documents().collect(),
             mesh,
             directory_secrets: secrets.collect(),
@@ -162,7 +166,8 @@ impl Workspace {
         diags.extend(self.documents.diagnostics());
         diags.extend(self.mesh.diagnostics.iter().cloned());
         diags.extend(self.secrets.values().flat_map(|s| s.diagnostics.iter().cloned()));
-        diags.extend(findings);
-        Compiled { snapshot, diagnostics: diags.into_sorted() }
+        diags.extend(output.findings);
+        let Output { snapshot, moved, .. } = output;
+        Compiled { snapshot, moved, diagnostics: diags.into_sorted() }
     }
 }

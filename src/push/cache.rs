@@ -1,5 +1,6 @@
 //! One snapshot and the resources made from it, each made once.
 
+use crate::diag::Diagnostic;
 use crate::generate::{Engine, Generated, Statistics};
 use crate::model::Snapshot;
 use crate::proxy::Proxy;
@@ -31,6 +32,12 @@ impl SnapshotCache {
     /// any more; calling it earlier only costs work.
     pub fn forget_earlier(&self) {
         self.engine.keep(&[&self.snapshot]);
+    }
+
+    /// What is to be said about what this proxy gets, with the places of a snapshot that means the
+    /// same as this one. Only what depends on documents that moved is looked at again.
+    pub fn findings_at(&self, moved: &Snapshot, proxy: &Proxy) -> Vec<Diagnostic> {
+        self.engine.generate(moved, proxy).diagnostics.clone()
     }
 
     /// The snapshot.

@@ -79,6 +79,18 @@ impl Board {
         Some(News { generation, changed })
     }
 
+    /// Says again what is to be said about what a proxy gets, with the places of a snapshot that
+    /// means what the one in force means. Nothing to do where nothing is said.
+    pub(super) fn find_places(&self, connection: &Connection, moved: &Snapshot) {
+        if !self.findings.are_about(connection) {
+            return;
+        }
+        let Some(cache) = self.cache() else { return };
+        let Ok(proxy) = connection.node.resolve(moved) else { return };
+        let findings = cache.findings_at(moved, &proxy);
+        self.findings.generated(connection, &findings);
+    }
+
     /// Waits until nobody is served from an earlier generation any more.
     pub(super) async fn until_only_current(&self) {
         loop {

@@ -20,8 +20,6 @@ pub struct Life<'p> {
     proxies: &'p [ProxySpec],
     workspace: Workspace,
     compiled: Compiled,
-    /// Whether the last step gave another snapshot.
-    moved_on: bool,
     cache: SnapshotCache,
     /// The cache of the snapshot before, and what it is to give: not everybody moves on at once.
     before: Option<(SnapshotCache, Vec<(Proxy, Generated)>)>,
@@ -73,7 +71,7 @@ impl<'p> Life<'p> {
         let compiled = workspace.compile();
         told.trim(&compiled.diagnostics);
         let cache = SnapshotCache::new(compiled.snapshot.clone());
-        Life { mesh, proxies, workspace, compiled, moved_on: true, cache, before: None, told }
+        Life { mesh, proxies, workspace, compiled, cache, before: None, told }
     }
 
     /// An edit, and what the shell does about it.
@@ -86,7 +84,6 @@ impl<'p> Life<'p> {
         tell(&self.mesh, &mut self.workspace, &mut self.told);
         let compiled = self.workspace.compile();
         self.told.trim(&compiled.diagnostics);
-        self.moved_on = !Arc::ptr_eq(&compiled.snapshot, &self.compiled.snapshot);
         let next = self.cache.next(compiled.snapshot.clone());
         self.before = Some((std::mem::replace(&mut self.cache, next), given));
         if forget {
@@ -118,14 +115,11 @@ impl<'p> Life<'p> {
                 (self.cache.generate(proxy), generate::all(&fresh.snapshot, proxy));
             let differing = || differences(&shared.set, &alone.set);
             prop_assert!(shared.set == alone.set, "{proxy:?} {when}: {}", differing());
-            // A snapshot that stayed the same keeps the places of the time when it was made; see
-            // `counts::a_finding_about_a_proxy_moves_with_its_document`.
-            if self.moved_on {
-                prop_assert_eq!(&shared.diagnostics, &alone.diagnostics, "{:?} {}", proxy, when);
-            } else {
-                let (shared, alone) = (&shared.diagnostics, &alone.diagnostics);
-                prop_assert_eq!(anywhere(shared), anywhere(alone), "{:?} {}", proxy, when);
-            }
+            let told = match &self.compiled.moved {
+                Some(moved) => self.cache.findings_at(moved, proxy),
+                None => shared.diagnostics.clone(),
+            };
+            prop_assert_eq!(&told, &alone.diagnostics, "{:?} {}", proxy, when);
         }
         if let Some((cache, given)) = &self.before {
             for (proxy, given) in given {
@@ -176,16 +170,4 @@ fn tell(mesh: &Mesh, workspace: &mut Workspace, told: &mut Told) {
             told.certificates.clear();
         }
     }
-}
-
-/// The findings without their places.
-fn anywhere(findings: &[Diagnostic]) -> Vec<String> {
-    let without = |f: &Diagnostic| {
-        let related = f.related.iter().map(|r| r.message.as_str()).collect::<Vec<_>>().join(", ");
-        format!("{} ({related})", Diagnostic { span: None, ..f.clone() })
-    };
-    let mut all: Vec<String> = findings.iter().map(without).collect();
-    all.sort();
-    all.dedup();
-    all
 }

@@ -51,6 +51,11 @@ impl Findings {
         self.about_proxy(node, |store| store.generated(connection.id, node, findings));
     }
 
+    /// Whether something is said about what a proxy gets.
+    pub(super) fn are_about(&self, connection: &Connection) -> bool {
+        self.lock().store.is_about(connection.id)
+    }
+
     /// A proxy refused a response of this type.
     pub(super) fn refused(
         &self,

@@ -94,6 +94,11 @@ impl Store {
         news
     }
 
+    /// Whether something is said about what a proxy gets.
+    pub(super) fn is_about(&self, connection: ConnectionId) -> bool {
+        self.proxies.contains_key(&connection)
+    }
+
     /// A proxy refused a response of this type.
     pub(super) fn refused(
         &mut self,

@@ -16,6 +16,7 @@ use super::publish::{Board, News};
 use crate::commands::files::{self, Prepared};
 use crate::compile::Workspace;
 use crate::diag::Diagnostic;
+use crate::model::Snapshot;
 use crate::push::{Changed, DebounceOptions, Debouncer, PushRequest, Reason, Verdict};
 use crate::server::{Generation, Xds};
 use crate::watch::Changes;
@@ -40,8 +41,9 @@ pub(super) struct Owner {
     preparing: JoinSet<Prepared>,
     /// The workspace while it is away; at most one.
     working: JoinSet<Back>,
-    /// Letting go of what earlier generations needed; nobody waits for it.
-    forgetting: JoinSet<()>,
+    /// What nobody waits for: letting go of what earlier generations needed, finding the places of
+    /// what is said about proxies.
+    aside: JoinSet<()>,
     /// When changes are due.
     debouncer: Debouncer<Generation>,
     /// What is to be compiled as soon as the workspace is here.
@@ -81,8 +83,8 @@ struct TookIn {
 /// What compiling gave. Findings are published already.
 enum Outcome {
     News(News),
-    /// It means what is in force.
-    Same,
+    /// It means what is in force. Documents may have moved in their files.
+    Same(Option<Arc<Snapshot>>),
     Panicked,
 }
 
@@ -99,7 +101,7 @@ impl Owner {
             workspace: Some(workspace),
             preparing: JoinSet::new(),
             working: JoinSet::new(),
-            forgetting: JoinSet::new(),
+            aside: JoinSet::new(),
             debouncer: Debouncer::new(options, Instant::now()),
             due: None,
             problems: Arc::default(),
@@ -136,10 +138,10 @@ impl Owner {
                 // 5. The last proxy has left an earlier generation: let go of it.
                 () = self.board.until_only_current() => {
                     let board = self.board.clone();
-                    self.forgetting.spawn_blocking(move || board.forget_earlier());
+                    self.aside.spawn_blocking(move || board.forget_earlier());
                 }
             }
-            while self.forgetting.try_join_next().is_some() {}
+            while self.aside.try_join_next().is_some() {}
         }
         while let Some(Ok(back)) = self.working.join_next().await {
             self.welcome(back);
@@ -213,7 +215,8 @@ impl Owner {
             Done::Compiled(due, outcome) => {
                 match outcome {
                     Outcome::News(news) => self.push(due.request, news),
-                    Outcome::Same => {}
+                    Outcome::Same(None) => {}
+                    Outcome::Same(Some(moved)) => self.find_places(moved),
                     Outcome::Panicked => error!("compiling failed; what was served stays in force"),
                 }
                 if due.debounced {
@@ -239,6 +242,16 @@ impl Owner {
             self.board.findings.documents(self.problems.to_vec());
             warn!("not ready: nothing is served until the directories above can be read");
         }
+    }
+
+    /// Documents moved: says again, with the new places, what there is to say about proxies.
+    fn find_places(&mut self, moved: Arc<Snapshot>) {
+        let (board, xds) = (self.board.clone(), self.xds.clone());
+        self.aside.spawn_blocking(move || {
+            for connection in xds.connections().list() {
+                board.find_places(&connection, &moved);
+            }
+        });
     }
 
     fn push(&self, request: PushRequest<Generation>, News { generation, changed }: News) {
@@ -285,7 +298,7 @@ fn compile(workspace: &mut Workspace, problems: &[Diagnostic], board: &Board) ->
     let services = compiled.snapshot.routing.services.len();
     board.metrics.compiled(&compiled.snapshot, took);
     board.findings.documents(findings);
-    let news = board.publish(compiled.snapshot);
+    let (news, moved) = (board.publish(compiled.snapshot), compiled.moved);
     info!(
         documents = workspace.len(),
         services,
@@ -298,7 +311,7 @@ fn compile(workspace: &mut Workspace, problems: &[Diagnostic], board: &Board) ->
         },
         "configuration compiled"
     );
-    news.map_or(Outcome::Same, Outcome::News)
+    news.map_or(Outcome::Same(moved), Outcome::News)
 }
 
 /// Says which files changed.
