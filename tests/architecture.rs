@@ -121,6 +121,7 @@ const CORE_CRATES: &[&str] = &[
     "bytes",
     "envoy_types",
     "http",
+    "imbl",
     "ipnet",
     "jiff",
     "prost",

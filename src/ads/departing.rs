@@ -68,7 +68,10 @@ impl Stream {
         let departed = std::mem::take(&mut self.departing);
         match self.protocol {
             Protocol::StateOfTheWorld => {
-                self.send_complete(TypeUrl::Cluster, actions);
+                // What was refused together with a departed cluster was not sent again before, and
+                // may be accepted only now.
+                let changed = self.send_complete(TypeUrl::Cluster, actions);
+                self.follow_with_endpoints(&changed, actions);
             }
             Protocol::Delta => {
                 let version = self.subscription(TypeUrl::Cluster).books.version();
@@ -174,5 +177,18 @@ mod tests {
     fn a_stand_in_for_a_route_is_not_a_route_in_use() {
         let mut client = delta(BEFORE, "+r +never");
         assert_eq!(client.push(MOVED), ["cds new=1", "rds r=2", "cds -old"]);
+    }
+
+    #[test]
+    fn a_cluster_refused_beside_a_departing_one_gets_its_endpoints_when_that_is_gone() {
+        for bad in ["bad", "worse"] {
+            let mut client = Client::sotw(&format!("cds {bad}=1 good=1; eds good=1; lds l=1"));
+            client.ask("cds", "");
+            client.nack("cds", "");
+            client.ask("eds", "good");
+            client.ask("lds", "");
+            let actions = client.push("cds good=1; eds good=1; lds l=2");
+            assert_eq!(actions, ["lds l=2", "cds good=1", "eds good=1"], "{bad}");
+        }
     }
 }
