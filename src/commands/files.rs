@@ -78,8 +78,33 @@ pub struct Prepared {
 pub fn prepare(changes: Changes) -> Prepared {
     let Changes { changed, removed, mesh, secrets_changed, secrets_removed, problems, complete } =
         changes;
-    let files = changed.into_iter().map(compile::prepare).collect();
+    let files = on_every_core(changed, compile::prepare);
     Prepared { files, removed, mesh, secrets_changed, secrets_removed, problems, complete }
+}
+
+/// Does the same with each of many things, in their order, on as many threads as there are cores.
+/// A few things are not worth a thread.
+fn on_every_core<T: Send, R: Send>(things: Vec<T>, work: fn(T) -> R) -> Vec<R> {
+    const WORTH_A_THREAD: usize = 64;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = things.len().div_ceil(cores).max(WORTH_A_THREAD);
+    if things.len() <= size {
+        return things.into_iter().map(work).collect();
+    }
+    let mut things = things.into_iter();
+    let parts = std::iter::from_fn(|| Some(things.by_ref().take(size).collect::<Vec<T>>()));
+    let parts: Vec<Vec<T>> = parts.take_while(|part| !part.is_empty()).collect();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = parts
+            .into_iter()
+            .map(|part| scope.spawn(move || part.into_iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        let done = running.into_iter().map(|part| match part.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        done.flatten().collect()
+    })
 }
 
 /// Tells the workspace what changed; gives back what could not be read.
@@ -136,4 +161,17 @@ pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_every_core;
+
+    #[test]
+    fn work_on_every_core_keeps_the_order() {
+        for count in [0, 1, 64, 65, 1_000] {
+            let expected: Vec<usize> = (0..count).map(|n| n + 1).collect();
+            assert_eq!(on_every_core((0..count).collect(), |n| n + 1), expected);
+        }
+    }
 }
