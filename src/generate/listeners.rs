@@ -1,8 +1,8 @@
 //! The listeners that proxies share, sealed one by one: a listener whose plan is the same is not
 //! spelled and encoded again.
 
-use super::output::Output;
 use super::plan::listener::Listener;
+use super::seal::Output;
 use super::{Plan, envoy};
 use crate::diag::Diagnostic;
 use crate::xds::{Resource, TypeUrl};

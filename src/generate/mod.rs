@@ -17,12 +17,12 @@ mod listeners;
 mod matching;
 mod memo;
 mod names;
-mod output;
 mod own;
 pub mod plan;
 mod rds;
 mod route;
 mod scope;
+pub mod seal;
 mod service;
 mod targets;
 #[cfg(test)]
@@ -33,8 +33,8 @@ pub use cluster::{Policy, tcp_idle_timeout, tunnel};
 pub use engine::{Engine, Statistics};
 pub use memo::Uses;
 pub use names::{Direction, parse_cluster};
-pub use output::Output;
 pub use scope::{EgressScope, Scope, ScopedService, World};
+pub use seal::Output;
 pub use view::{View, Viewer};
 
 use crate::diag::Diagnostic;

@@ -1,8 +1,8 @@
 //! The inbound part of a sidecar: what leads to its own workload.
 
 use super::filters::Filters;
-use super::output::Output;
 use super::plan::listener::inbound;
+use super::seal::Output;
 use super::targets::{InboundSite, Workload};
 use super::view::Viewer;
 use super::{cluster, envoy};

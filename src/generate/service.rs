@@ -3,8 +3,8 @@
 
 use super::cluster::{self, Site, Upstream, for_each_upstream};
 use super::memo::Same;
-use super::output::Output;
 use super::scope::{ScopedService, World};
+use super::seal::Output;
 use super::view::Viewer;
 use crate::diag::Diagnostic;
 use crate::model::{DestinationRule, Endpoint, MeshSettings, Secrets, Service};

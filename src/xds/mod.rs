@@ -7,6 +7,7 @@ pub mod constraints;
 pub mod descriptors;
 mod extra;
 pub mod json;
+pub mod parts;
 pub mod pb;
 mod resource;
 mod resource_set;
