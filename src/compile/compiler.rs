@@ -5,10 +5,10 @@ use super::services::ServiceTable;
 use super::shares::{Shares, Sorted, same_list};
 use super::{delegates, destination_rules, references};
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::kinds::ServiceEntryDraft;
+use crate::kinds::{ServiceEntryDraft, VirtualServiceDraft};
 use crate::model::{
-    DestinationRule, DestinationRules, Gateway, HttpAction, MeshSettings, Routing, Secret,
-    SecretKey, Secrets, Sidecar, Snapshot, VirtualService, Workload, Workloads,
+    DestinationRule, DestinationRules, Gateway, MeshSettings, Routing, Secret, SecretKey, Secrets,
+    Sidecar, Snapshot, VirtualService, Workload, Workloads,
 };
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct Compiler {
     shares: Shares,
     entries: Sorted<ServiceEntryDraft>,
     workloads: Sorted<Workload>,
-    virtual_services: Sorted<VirtualService>,
+    virtual_services: Sorted<VirtualServiceDraft>,
     rules: Sorted<DestinationRule>,
     gateways: Sorted<Gateway>,
     sidecars: Sorted<Sidecar>,
@@ -54,7 +54,7 @@ pub struct Compiler {
 /// What is made of several documents at once, and of which.
 #[derive(Debug, Default)]
 struct Merged {
-    roots: Arc<[Arc<VirtualService>]>,
+    drafts: Arc<[Arc<VirtualServiceDraft>]>,
     virtual_services: Arc<[Arc<VirtualService>]>,
     delegate_findings: Vec<Diagnostic>,
     rules: Arc<[Arc<DestinationRule>]>,
@@ -87,7 +87,8 @@ impl Compiler {
         let workloads = self.merged.workloads(workloads);
         let (services, endpoints) =
             self.services.update(&entries, &workloads, &self.mesh, &mut diags);
-        let virtual_services = self.virtual_services.update(all.virtual_services, |v| &v.origin);
+        let virtual_services =
+            self.virtual_services.update(all.virtual_services, VirtualServiceDraft::origin);
         let rules = self.rules.update(all.destination_rules, |r| &r.origin);
         // A document beats a directory only in its own namespace, so both stay.
         let secrets = self.directory_secrets.iter().cloned().chain(all.secrets);
@@ -152,15 +153,15 @@ impl Merged {
 
     fn virtual_services(
         &mut self,
-        now: Arc<[Arc<VirtualService>]>,
+        now: Arc<[Arc<VirtualServiceDraft>]>,
         diags: &mut Diagnostics,
     ) -> Arc<[Arc<VirtualService>]> {
-        if !same_list(&self.roots, &now) {
+        if !same_list(&self.drafts, &now) {
             let mut findings = Diagnostics::new();
             let before = std::mem::take(&mut self.virtual_services);
-            self.virtual_services = merge_delegates(&now, &before, &mut findings);
+            self.virtual_services = delegates::merge(&now, &before, &mut findings);
             self.delegate_findings = findings.into_sorted();
-            self.roots = now;
+            self.drafts = now;
         }
         diags.extend(self.delegate_findings.iter().cloned());
         self.virtual_services.clone()
@@ -190,32 +191,6 @@ impl Merged {
         }
         self.secrets.clone()
     }
-}
-
-/// VirtualServices that neither delegate nor are delegates stay as they are; of the others, those
-/// that come out as they were before stay the same `Arc`.
-fn merge_delegates(
-    all: &[Arc<VirtualService>],
-    before: &[Arc<VirtualService>],
-    diags: &mut Diagnostics,
-) -> Arc<[Arc<VirtualService>]> {
-    let delegates = |v: &VirtualService| {
-        v.is_delegate() || v.http.iter().any(|r| matches!(r.action, HttpAction::Delegate(_)))
-    };
-    let involved: Vec<VirtualService> =
-        all.iter().filter(|v| delegates(v)).map(|v| (**v).clone()).collect();
-    if involved.is_empty() {
-        return all.into();
-    }
-    let mut merged = delegates::merge(involved, diags).into_iter().map(|root| {
-        let known = before.iter().find(|v| v.origin == root.origin && ***v == root);
-        known.cloned().unwrap_or_else(|| Arc::new(root))
-    });
-    // Roots keep their places in the order.
-    all.iter()
-        .filter(|v| !v.is_delegate())
-        .filter_map(|v| if delegates(v) { merged.next() } else { Some(v.clone()) })
-        .collect()
 }
 
 /// Whether both halves are made of the same parts.

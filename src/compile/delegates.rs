@@ -2,56 +2,72 @@
 //! (`pilot/pkg/model/virtualservice.go`, described in its documentation of `delegate`).
 
 use crate::diag::{Code, Diagnostics};
+use crate::kinds::{DelegateDraft, DelegateRef, DraftAction, VirtualServiceDraft};
 use crate::model::{
-    Delegate, HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, ObjectName, StringMatch,
+    HeaderOperations, Headers, HttpMatch, HttpRule, ObjectName, PathMatch, StringMatch,
     VirtualService,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
-/// Replaces delegating rules by the merged rules of their delegates; delegates themselves are
-/// taken out. A rule whose delegate is missing, hidden or contradictory is dropped with a warning;
-/// its neighbours stay.
-pub fn merge(rules: Vec<VirtualService>, diags: &mut Diagnostics) -> Vec<VirtualService> {
-    let (delegates, roots): (Vec<_>, Vec<_>) =
-        rules.into_iter().partition(VirtualService::is_delegate);
-    let by_name: HashMap<ObjectName, &VirtualService> =
-        delegates.iter().map(|d| (d.origin.name.clone(), d)).collect();
-    let mut used: HashSet<ObjectName> = HashSet::new();
-    let roots = roots
-        .into_iter()
-        .map(|mut root| {
-            let rules = std::mem::take(&mut root.http);
-            for rule in rules {
-                match &rule.action {
-                    HttpAction::Delegate(delegate) => {
-                        used.insert(delegate.name.clone());
-                        let target = by_name.get(&delegate.name).copied();
-                        let merged = expand(&root, &rule, delegate, target, diags);
-                        root.http.extend(merged);
-                    }
-                    HttpAction::Route(_)
-                    | HttpAction::Redirect(_)
-                    | HttpAction::DirectResponse(_) => root.http.push(rule),
-                }
-            }
-            root
+/// The VirtualServices in the order of their drafts: those that delegate have the rules of their
+/// delegates, and delegates are no more. A rule whose delegate is missing, hidden or contradictory
+/// is dropped with a warning; its neighbours stay. What comes out as it was `before` is the same
+/// `Arc`.
+pub fn merge(
+    drafts: &[Arc<VirtualServiceDraft>],
+    before: &[Arc<VirtualService>],
+    diags: &mut Diagnostics,
+) -> Arc<[Arc<VirtualService>]> {
+    let delegates = || {
+        drafts.iter().filter_map(|draft| match &**draft {
+            VirtualServiceDraft::Delegate(delegate) => Some(delegate),
+            VirtualServiceDraft::Complete(_) | VirtualServiceDraft::Delegating { .. } => None,
         })
-        .collect();
-    for delegate in delegates.iter().filter(|d| !used.contains(&d.origin.name)) {
+    };
+    let by_name: HashMap<&ObjectName, &DelegateDraft> =
+        delegates().map(|d| (&d.origin.name, d)).collect();
+    let mut used: HashSet<&ObjectName> = HashSet::new();
+    let mut merged = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        match &**draft {
+            VirtualServiceDraft::Complete(service) => merged.push(service.clone()),
+            VirtualServiceDraft::Delegate(_) => {}
+            VirtualServiceDraft::Delegating { service, http } => {
+                let mut rules = Vec::new();
+                for rule in http {
+                    match &rule.action {
+                        DraftAction::Own(action) => {
+                            rules.push(rule.clone().with_action(action.clone()));
+                        }
+                        DraftAction::Delegate(delegate) => {
+                            used.insert(&delegate.name);
+                            let target = by_name.get(&delegate.name).copied();
+                            rules.extend(expand(service, rule, delegate, target, diags));
+                        }
+                    }
+                }
+                let made = VirtualService { http: rules, ..service.clone() };
+                let known = before.iter().find(|v| v.origin == made.origin && ***v == made);
+                merged.push(known.cloned().unwrap_or_else(|| Arc::new(made)));
+            }
+        }
+    }
+    for delegate in delegates().filter(|d| !used.contains(&d.origin.name)) {
         diags.push(delegate.origin.diagnostic(
             Code::UnusedDocument,
             "a VirtualService without hosts is a delegate, and no other VirtualService delegates \
              to it",
         ));
     }
-    roots
+    merged.into()
 }
 
 fn expand(
     root: &VirtualService,
-    rule: &HttpRule,
-    delegate: &Delegate,
-    target: Option<&VirtualService>,
+    rule: &HttpRule<DraftAction>,
+    delegate: &DelegateRef,
+    target: Option<&DelegateDraft>,
     diags: &mut Diagnostics,
 ) -> Vec<HttpRule> {
     let Some(target) = target else {
@@ -79,9 +95,6 @@ fn expand(
     }
     let mut merged = Vec::new();
     for leaf in &target.http {
-        if matches!(leaf.action, HttpAction::Delegate(_)) {
-            continue;
-        }
         match merge_matches(&rule.matches, &leaf.matches) {
             Some(matches) => merged.push(merge_rule(rule, leaf, matches)),
             None => {
@@ -121,7 +134,7 @@ fn merge_matches(root: &[HttpMatch], leaf: &[HttpMatch]) -> Option<Vec<HttpMatch
     Some(merged)
 }
 
-fn merge_rule(root: &HttpRule, leaf: &HttpRule, matches: Vec<HttpMatch>) -> HttpRule {
+fn merge_rule(root: &HttpRule<DraftAction>, leaf: &HttpRule, matches: Vec<HttpMatch>) -> HttpRule {
     let no_headers =
         Headers { request: HeaderOperations::default(), response: HeaderOperations::default() };
     HttpRule {
@@ -148,6 +161,7 @@ fn join(root: &str, leaf: &str) -> String {
 }
 
 fn merge_match(root: &HttpMatch, leaf: &HttpMatch) -> HttpMatch {
+    let path = leaf.path.clone().or_else(|| root.path.clone());
     let pick = |own: &Option<StringMatch>, theirs: &Option<StringMatch>| {
         own.clone().or_else(|| theirs.clone())
     };
@@ -161,8 +175,8 @@ fn merge_match(root: &HttpMatch, leaf: &HttpMatch) -> HttpMatch {
     source_labels.extend(&leaf.source_labels);
     HttpMatch {
         name: join(&root.name, &leaf.name),
-        uri: pick(&leaf.uri, &root.uri),
-        ignore_uri_case: leaf.ignore_uri_case || root.ignore_uri_case,
+        path,
+        ignore_path_case: leaf.ignore_path_case || root.ignore_path_case,
         scheme: pick(&leaf.scheme, &root.scheme),
         method: pick(&leaf.method, &root.method),
         authority: pick(&leaf.authority, &root.authority),
@@ -186,7 +200,6 @@ fn merge_match(root: &HttpMatch, leaf: &HttpMatch) -> HttpMatch {
 /// Whether the two can never hold together (or cannot be known to).
 fn conflict(root: &HttpMatch, leaf: &HttpMatch) -> bool {
     let texts = [
-        (&root.uri, &leaf.uri),
         (&root.scheme, &leaf.scheme),
         (&root.method, &leaf.method),
         (&root.authority, &leaf.authority),
@@ -206,7 +219,8 @@ fn conflict(root: &HttpMatch, leaf: &HttpMatch) -> bool {
     let gateways = !root.gateways.is_empty()
         && !leaf.gateways.is_empty()
         && !leaf.gateways.iter().all(|g| root.gateways.contains(g));
-    root.ignore_uri_case != leaf.ignore_uri_case
+    root.ignore_path_case != leaf.ignore_path_case
+        || paths_conflict(root.path.as_ref(), leaf.path.as_ref())
         || ports
         || namespaces
         || labels
@@ -219,6 +233,31 @@ fn conflict(root: &HttpMatch, leaf: &HttpMatch) -> bool {
         })
 }
 
+fn paths_conflict(root: Option<&PathMatch>, leaf: Option<&PathMatch>) -> bool {
+    use PathMatch::{Exact, Prefix, Regex, SegmentPrefix};
+    let is_below = |path: &str, prefix: &str| {
+        let prefix = prefix.trim_end_matches('/');
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    match (root, leaf) {
+        (None, _) | (_, None) => false,
+        // Whether two regular expressions can hold together is not looked into (Istio).
+        (Some(Regex(_)), Some(_)) | (Some(_), Some(Regex(_))) => true,
+        (Some(Exact(root)), Some(Exact(leaf))) => root != leaf,
+        (Some(Exact(_)), Some(Prefix(_) | SegmentPrefix(_))) => true,
+        (Some(Prefix(root)), Some(Exact(leaf) | Prefix(leaf) | SegmentPrefix(leaf))) => {
+            !leaf.starts_with(root.as_str())
+        }
+        (Some(SegmentPrefix(root)), Some(Exact(leaf) | SegmentPrefix(leaf))) => {
+            !is_below(leaf, root)
+        }
+        // Of the paths below a plain prefix, some may be outside the segment.
+        (Some(SegmentPrefix(root)), Some(Prefix(leaf))) => {
+            !is_below(leaf, root) || *leaf == root.trim_end_matches('/')
+        }
+    }
+}
+
 fn texts_conflict(root: Option<&StringMatch>, leaf: Option<&StringMatch>) -> bool {
     use StringMatch::{Exact, Prefix, Regex};
     match (root, leaf) {
@@ -228,5 +267,33 @@ fn texts_conflict(root: Option<&StringMatch>, leaf: Option<&StringMatch>) -> boo
         (Some(Exact(root)), Some(Exact(leaf))) => root != leaf,
         (Some(Exact(_)), Some(Prefix(_))) => true,
         (Some(Prefix(root)), Some(Exact(leaf) | Prefix(leaf))) => !leaf.starts_with(root.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PathMatch::{Exact, Prefix, SegmentPrefix};
+
+    #[test]
+    fn a_delegates_path_must_lie_within_that_of_its_root() {
+        let conflict = |root: PathMatch, leaf: PathMatch| paths_conflict(Some(&root), Some(&leaf));
+        let path = |path: &str| path.to_owned();
+        for (root, leaf, expected) in [
+            (Prefix(path("/a")), Exact(path("/ab")), false),
+            (Prefix(path("/a")), SegmentPrefix(path("/ab")), false),
+            (Prefix(path("/a/b")), SegmentPrefix(path("/a")), true),
+            (SegmentPrefix(path("/a")), Exact(path("/a")), false),
+            (SegmentPrefix(path("/a")), Exact(path("/a/b")), false),
+            (SegmentPrefix(path("/a")), Exact(path("/ab")), true),
+            (SegmentPrefix(path("/a/")), SegmentPrefix(path("/a")), false),
+            (SegmentPrefix(path("/a")), SegmentPrefix(path("/ab")), true),
+            // `/a` as a plain prefix also takes `/ab`, which the root does not have.
+            (SegmentPrefix(path("/a")), Prefix(path("/a")), true),
+            (SegmentPrefix(path("/a")), Prefix(path("/a/b")), false),
+            (Exact(path("/a")), SegmentPrefix(path("/a")), true),
+        ] {
+            assert_eq!(conflict(root.clone(), leaf.clone()), expected, "{root:?} {leaf:?}");
+        }
     }
 }

@@ -4,8 +4,8 @@
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::model::{
     CaSource, CertificateSource, Destination, DestinationRule, EgressNamespace, Endpoints, Gateway,
-    GatewayRef, Hostname, HttpAction, Labels, Namespace, ObjectName, Origin, Resolution, Routing,
-    Sidecar, Snapshot, VirtualService, Visibility,
+    GatewayRef, Hostname, HttpAction, Labels, ListenerRef, Namespace, ObjectName, Origin,
+    Resolution, Routing, Sidecar, Snapshot, VirtualService, Visibility,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -85,7 +85,7 @@ struct Check<'a> {
 impl<'a> Check<'a> {
     fn virtual_service(&mut self, rule: &VirtualService) {
         for (gateway, span) in rule.gateways.iter().zip(&rule.gateway_spans) {
-            let GatewayRef::Gateway(name) = gateway else { continue };
+            let GatewayRef::Gateway(ListenerRef { gateway: name, .. }) = gateway else { continue };
             match self.gateways.get(name) {
                 None => self.diags.push(rule.origin.diagnostic_at(
                     span,

@@ -1,10 +1,9 @@
 //! What each document contributes, lowered once as long as it and the mesh's settings stay.
 
 use super::Entry;
-use crate::kinds::{Draft, ServiceEntryDraft};
+use crate::kinds::{Draft, ServiceEntryDraft, VirtualServiceDraft};
 use crate::model::{
-    DestinationRule, Gateway, MeshSettings, Origin, Secret, SecretKey, Sidecar, VirtualService,
-    Workload,
+    DestinationRule, Gateway, MeshSettings, Origin, Secret, SecretKey, Sidecar, Workload,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct Share {
     pub service_entries: Vec<Arc<ServiceEntryDraft>>,
     pub workloads: Vec<Arc<Workload>>,
-    pub virtual_services: Vec<Arc<VirtualService>>,
+    pub virtual_services: Vec<Arc<VirtualServiceDraft>>,
     pub destination_rules: Vec<Arc<DestinationRule>>,
     pub gateways: Vec<Arc<Gateway>>,
     pub sidecars: Vec<Arc<Sidecar>>,

@@ -4,6 +4,8 @@
 //! ```text
 //! view, routing          -> World        what is seen                    (most proxies: the same)
 //! service, rule, mesh    -> clusters     of one service
+//! rules, targets         -> routes       of one document                 ([`RouteParts`])
+//! names, routes          -> virtual host
 //! world                  -> Shared       clusters, listeners, routes, secrets
 //! planned listener       -> listener     sealed
 //! service's endpoints    -> assignments  of one service
@@ -22,6 +24,8 @@ use super::listeners::SealedListener;
 use super::memo::{Memo, Same, Uses};
 use super::own::{self, Inbound};
 use super::plan::listener::Listener;
+use super::plan::route::RouteTable;
+use super::routes::RouteParts;
 use super::scope::{Common, Scope, World};
 use super::seal::Output;
 use super::service::{ServiceClusters, ServiceEndpoints, ServiceInput};
@@ -45,6 +49,7 @@ pub struct Engine {
     known: Mutex<Vec<Arc<World>>>,
     worlds: Memo<(Same<Routing>, Role, Namespace), Arc<World>>,
     clusters: Memo<ServiceInput, ServiceClusters>,
+    routes: RouteParts,
     shared: Memo<Same<World>, Shared>,
     listeners: Memo<Arc<Listener>, SealedListener>,
     assignments: Memo<(ServiceInput, Same<[Endpoint]>), ServiceEndpoints>,
@@ -82,6 +87,8 @@ struct Shared {
     services: Vec<(ServiceId, Arc<ServiceClusters>)>,
     /// Held so that they are not forgotten.
     _listeners: Vec<Arc<SealedListener>>,
+    /// Held, so that their parts are not forgotten.
+    _tables: Vec<Arc<RouteTable>>,
     /// Where egress listeners are, so that ingress listeners keep away from there.
     taken: Arc<TakenAddresses>,
 }
@@ -166,6 +173,7 @@ impl Engine {
         self.inbound.sweep();
         self.clusters.sweep();
         self.listeners.sweep();
+        self.routes.sweep();
         self.assignments.sweep();
         lock(&self.latest).retain(|_, complete| complete.strong_count() > 0);
     }
@@ -214,7 +222,7 @@ impl Engine {
             output.add(&clusters.resources, &clusters.findings);
             services.push((scoped.id, clusters));
         }
-        let plan = Plan::new(Scope { world, view: viewer, filters: self.filters });
+        let plan = Plan::new(Scope { world, view: viewer, filters: self.filters }, &self.routes);
         let seal = |listener: &Arc<Listener>| {
             self.listeners.get(listener.clone(), viewer, |_| SealedListener::of(listener))
         };
@@ -225,12 +233,13 @@ impl Engine {
         for generator in GENERATORS {
             (generator.generate)(&plan, output.of(generator.type_url));
         }
+        let tables = plan.tables;
         let taken = Arc::new(plan.egress.taken);
         let (resources, findings) = output.into_parts();
         let resources: Vec<_> = resources.iter().map(|(of, resource)| (*of, resource)).collect();
         let types = TypeUrl::ALL.into_iter().filter(|of| *of != TypeUrl::Endpoint);
         let set = evolve(&self.before(viewer.view()), types, &resources);
-        Shared { set, findings, services, _listeners: listeners, taken }
+        Shared { set, findings, services, _listeners: listeners, _tables: tables, taken }
     }
 
     fn make_complete(

@@ -10,17 +10,14 @@ mod engine;
 pub mod envoy;
 mod evolve;
 pub mod filters;
-mod gateway_rds;
 mod host_index;
 mod imports;
 mod listeners;
-mod matching;
 mod memo;
 mod names;
 mod own;
 pub mod plan;
-mod rds;
-mod route;
+mod routes;
 mod scope;
 pub mod seal;
 mod service;
@@ -43,6 +40,8 @@ use crate::proxy::Proxy;
 use crate::xds::{ResourceSet, TypeUrl};
 use plan::listener::edge::{self, EdgePlan};
 use plan::listener::egress::{self, EgressPlan};
+use plan::route::RouteTable;
+use routes::RouteParts;
 use std::sync::Arc;
 
 /// What was decided about a view, once for all types.
@@ -53,6 +52,12 @@ pub struct Plan<'a> {
     pub edge: EdgePlan<'a>,
     /// The egress listeners of a sidecar and the route configurations that they name.
     pub egress: EgressPlan,
+    /// The route tables that listeners name.
+    tables: Vec<Arc<RouteTable>>,
+    /// What is to be said about them.
+    route_findings: Vec<Diagnostic>,
+    /// Where their parts are kept.
+    parts: &'a RouteParts,
 }
 
 /// One row of the table.
@@ -71,8 +76,7 @@ pub struct Generator {
 pub const GENERATORS: &[Generator] = &[
     row("clusters", TypeUrl::Cluster, cluster::every_proxy_has),
     row("extras of listeners", TypeUrl::Listener, listeners::extras),
-    row("gateway routes", TypeUrl::Route, gateway_rds::generate),
-    row("sidecar routes", TypeUrl::Route, rds::generate),
+    row("routes", TypeUrl::Route, routes::generate),
     row("listener secrets", TypeUrl::Secret, listeners::secrets),
 ];
 
@@ -94,8 +98,10 @@ pub struct Generated {
 }
 
 impl<'a> Plan<'a> {
-    fn new(scope: Scope<'a>) -> Plan<'a> {
-        Plan { edge: edge::plan(&scope), egress: egress::plan(&scope), scope }
+    fn new(scope: Scope<'a>, parts: &'a RouteParts) -> Plan<'a> {
+        let (edge, egress) = (edge::plan(&scope), egress::plan(&scope));
+        let (tables, route_findings) = plan::route::tables(&scope, parts, &edge, &egress);
+        Plan { scope, edge, egress, tables, route_findings, parts }
     }
 }
 

@@ -368,9 +368,9 @@ impl<'a> Scope<'a> {
     /// The VirtualServices bound to a Gateway that this proxy's namespace may see: private, then
     /// exported, then public, each in precedence order.
     pub fn virtual_services_of(&self, gateway: &ObjectName) -> Vec<&'a Arc<VirtualService>> {
-        let bound = GatewayRef::Gateway(gateway.clone());
+        let bound = |v: &&Arc<VirtualService>| v.gateways.iter().any(|g| g.is_of(gateway));
         let all = self.world.routing.virtual_services.iter();
-        by_closeness(all.filter(|v| v.gateways.contains(&bound)), self.view.namespace())
+        by_closeness(all.filter(bound), self.view.namespace())
     }
 }
 

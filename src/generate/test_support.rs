@@ -9,9 +9,9 @@ use crate::model::{
     Address, CaSource, CertificateSource, Destination, DestinationRule, DestinationRules, Endpoint,
     EndpointAddress, Endpoints, Gateway, GatewayRef, Headers, Health, Hostname, HttpAction,
     HttpMatch, HttpRule, Labels, Locality, Location, MeshSettings, Namespace, ObjectName, Origin,
-    PrivateBytes, Protocol, Resolution, Routing, Secret, SecretKey, Secrets, Selector, Server,
-    ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Services, Sidecar, Snapshot,
-    StringMatch, Subset, TrafficPolicy, VirtualService, Visibility, WeightedDestination,
+    PathMatch, PrivateBytes, Protocol, Resolution, Routing, RuleOrder, Secret, SecretKey, Secrets,
+    Selector, Server, ServerHost, ServerTls, ServerTlsMode, Service, ServicePort, Services,
+    Sidecar, Snapshot, Subset, TrafficPolicy, VirtualService, Visibility, WeightedDestination,
 };
 use crate::proxy::{Interception, IpMode, Options, Proxy, Role};
 use crate::xds::pb::{Any, Message};
@@ -99,8 +99,13 @@ pub struct Eyes {
 impl Eyes {
     /// This view on these facts.
     pub fn new(facts: &Facts, who: &Parts) -> Eyes {
+        Eyes::on(facts.snapshot().routing, who)
+    }
+
+    /// This view on this half of a snapshot.
+    pub fn on(routing: Arc<Routing>, who: &Parts) -> Eyes {
         let view = Arc::new(View::from(who.clone()));
-        let world = Common::new(facts.snapshot().routing).world(&Viewer::new(&view));
+        let world = Common::new(routing).world(&Viewer::new(&view));
         Eyes { world, view }
     }
 
@@ -179,8 +184,8 @@ pub fn rule_to(host: &str) -> HttpRule {
 pub fn http_match() -> HttpMatch {
     HttpMatch {
         name: String::new(),
-        uri: None,
-        ignore_uri_case: false,
+        path: None,
+        ignore_path_case: false,
         scheme: None,
         method: None,
         authority: None,
@@ -198,12 +203,12 @@ pub fn http_match() -> HttpMatch {
 
 /// A match of one exact path.
 pub fn path(path: &str) -> HttpMatch {
-    HttpMatch { uri: Some(StringMatch::Exact(path.to_owned())), ..http_match() }
+    HttpMatch { path: Some(PathMatch::Exact(path.to_owned())), ..http_match() }
 }
 
 /// A match of a path prefix.
 pub fn prefix(prefix: &str) -> HttpMatch {
-    HttpMatch { uri: Some(StringMatch::Prefix(prefix.to_owned())), ..http_match() }
+    HttpMatch { path: Some(PathMatch::Prefix(prefix.to_owned())), ..http_match() }
 }
 
 /// A public VirtualService of the mesh in namespace `default`.
@@ -214,6 +219,7 @@ pub fn virtual_service(name: &str, hosts: &[&str], http: Vec<HttpRule>) -> Virtu
         gateways: vec![GatewayRef::Mesh],
         gateway_spans: Vec::new(),
         visibility: Visibility::Public,
+        order: RuleOrder::AsWritten,
         http,
         tls: Vec::new(),
         tcp: Vec::new(),

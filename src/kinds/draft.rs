@@ -2,9 +2,9 @@
 
 use crate::diag::Span;
 use crate::model::{
-    Address, DestinationRule, EndpointAddress, Gateway, Hostname, Labels, Locality, Location,
-    Origin, Resolution, Secret, SecretKey, ServicePort, Sidecar, VirtualService, Visibility,
-    Workload,
+    Address, DestinationRule, EndpointAddress, Gateway, Hostname, HttpAction, HttpRule, Labels,
+    Locality, Location, ObjectName, Origin, Resolution, Secret, SecretKey, ServicePort, Sidecar,
+    VirtualService, Visibility, Workload,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub struct Draft {
     pub service_entries: Vec<ServiceEntryDraft>,
     /// WorkloadEntries.
     pub workloads: Vec<Workload>,
-    /// VirtualServices, delegates not merged yet.
-    pub virtual_services: Vec<VirtualService>,
+    /// VirtualServices.
+    pub virtual_services: Vec<VirtualServiceDraft>,
     /// DestinationRules, not merged yet.
     pub destination_rules: Vec<DestinationRule>,
     /// Gateways.
@@ -26,6 +26,62 @@ pub struct Draft {
     pub sidecars: Vec<Sidecar>,
     /// Secret documents.
     pub secrets: Vec<(SecretKey, Secret)>,
+}
+
+/// A VirtualService before those that delegate get the rules of those that they delegate to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum VirtualServiceDraft {
+    /// One whose rules all say themselves what to do.
+    Complete(Arc<VirtualService>),
+    /// One with rules that delegate.
+    Delegating {
+        /// All but the HTTP rules, of which there are none here.
+        service: VirtualService,
+        /// The HTTP rules.
+        http: Vec<HttpRule<DraftAction>>,
+    },
+    /// One without hosts: rules for others to delegate to.
+    Delegate(DelegateDraft),
+}
+
+/// The rules of a VirtualService without hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DelegateDraft {
+    /// The document.
+    pub origin: Origin,
+    /// Who may delegate to it.
+    pub visibility: Visibility,
+    /// Its rules; none of them delegates.
+    pub http: Vec<HttpRule>,
+}
+
+/// What a rule does, or who says so.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DraftAction {
+    /// The rule itself.
+    Own(HttpAction),
+    /// Another VirtualService.
+    Delegate(DelegateRef),
+}
+
+/// A reference to a VirtualService without hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelegateRef {
+    /// The VirtualService.
+    pub name: ObjectName,
+    /// Where it is named.
+    pub span: Span,
+}
+
+impl VirtualServiceDraft {
+    /// The document.
+    pub fn origin(&self) -> &Origin {
+        match self {
+            VirtualServiceDraft::Complete(service) => &service.origin,
+            VirtualServiceDraft::Delegating { service, .. } => &service.origin,
+            VirtualServiceDraft::Delegate(delegate) => &delegate.origin,
+        }
+    }
 }
 
 /// A ServiceEntry before its hosts become services and its endpoints are found.

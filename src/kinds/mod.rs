@@ -32,7 +32,10 @@ mod virtual_service;
 mod workload_entry;
 
 pub use decode::decode;
-pub use draft::{Draft, EndpointSpec, ServiceEntryDraft};
+pub use draft::{
+    DelegateDraft, DelegateRef, Draft, DraftAction, EndpointSpec, ServiceEntryDraft,
+    VirtualServiceDraft,
+};
 pub use kind::{About, Decoded, Kind, Lower};
 pub use mesh_config::{mesh_schema, mesh_settings, mesh_unsupported};
 pub use schema::{definition, schema};

@@ -121,6 +121,15 @@ impl StringMatch {
         }
     }
 
+    /// What it means for a path; `None` is every path.
+    pub fn lower_path(&self) -> Option<model::PathMatch> {
+        self.lower().map(|text| match text {
+            model::StringMatch::Exact(path) => model::PathMatch::Exact(path),
+            model::StringMatch::Prefix(prefix) => model::PathMatch::Prefix(prefix),
+            model::StringMatch::Regex(pattern) => model::PathMatch::Regex(pattern),
+        })
+    }
+
     /// The field that holds the text.
     pub fn field<'a>(&self, at: &'a Field<'a>) -> Field<'a> {
         match self {

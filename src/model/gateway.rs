@@ -1,6 +1,6 @@
 //! Gateways: what edge proxies listen on.
 
-use super::{Hostname, Namespace, Origin, Protocol, Selector};
+use super::{Attachment, Hostname, Namespace, Origin, Protocol, Selector};
 use crate::diag::Span;
 use std::sync::Arc;
 
@@ -13,6 +13,17 @@ pub struct Gateway {
     pub selector: Option<Selector>,
     /// Servers in document order.
     pub servers: Vec<Server>,
+}
+
+impl Gateway {
+    /// What rules name when they are for this server of it.
+    pub fn attachment(&self, server: &Server) -> Attachment {
+        Attachment::Listener {
+            gateway: self.origin.name.clone(),
+            section: server.name.as_str().into(),
+            port: server.port,
+        }
+    }
 }
 
 /// One server of a Gateway.

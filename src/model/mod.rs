@@ -39,10 +39,10 @@ pub use policy::{
     TcpPool, TrafficPolicy, Tunnel, Warmup, ZoneAwareLb,
 };
 pub use route::{
-    Abort, AbortStatus, Cors, Delay, Delegate, Destination, DirectResponse, Fault,
-    HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, L4Match, Mirror, PathRewrite,
-    Percent, Redirect, RedirectPath, RedirectPort, ResponseBody, Retry, Rewrite, StringMatch,
-    TcpRule, TlsMatch, TlsRule, WeightedDestination,
+    Abort, AbortStatus, Cors, Delay, Destination, DirectResponse, Fault, HeaderOperations, Headers,
+    HttpAction, HttpMatch, HttpRule, L4Match, Mirror, PathMatch, PathRewrite, Percent, Redirect,
+    RedirectPath, RedirectPort, ResponseBody, Retry, Rewrite, StringMatch, TcpRule, TlsMatch,
+    TlsRule, WeightedDestination,
 };
 pub use secret::{PrivateBytes, Secret, SecretKey};
 pub use service::{Address, Location, Protocol, Resolution, Service, ServicePort};
@@ -51,5 +51,5 @@ pub use sidecar::{
     ListenerPort, Sidecar,
 };
 pub use snapshot::{Endpoints, Routing, Secrets, ServiceId, Services, Snapshot, Workloads};
-pub use virtual_service::{GatewayRef, VirtualService};
+pub use virtual_service::{Attachment, GatewayRef, ListenerRef, RuleOrder, VirtualService};
 pub use visibility::Visibility;

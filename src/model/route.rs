@@ -1,7 +1,8 @@
-//! Routing rules: matches, destinations and what happens on the way.
+//! Routing rules, whatever kind of document they were written in: matches, destinations and what
+//! happens on the way.
 
 use super::virtual_service::GatewayRef;
-use super::{Hostname, Namespace, ObjectName, Selector};
+use super::{Hostname, Namespace, Selector};
 use crate::diag::Span;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
@@ -19,15 +20,41 @@ pub enum StringMatch {
     Regex(String),
 }
 
-/// One `http` rule of a VirtualService.
+/// How the path of a request (without its query) is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathMatch {
+    /// Equal.
+    Exact(String),
+    /// Begins with this text: `/a` also matches `/ab`.
+    Prefix(String),
+    /// Begins with these segments: `/a` matches `/a` and `/a/b`, not `/ab`. A final `/` means nothing.
+    SegmentPrefix(String),
+    /// RE2 regular expression that must match the whole path.
+    Regex(String),
+}
+
+impl PathMatch {
+    /// Whether it holds for every path.
+    pub fn is_everything(&self) -> bool {
+        match self {
+            PathMatch::Exact(_) => false,
+            PathMatch::Prefix(prefix) => prefix == "/",
+            PathMatch::SegmentPrefix(prefix) => prefix.trim_end_matches('/').is_empty(),
+            PathMatch::Regex(pattern) => pattern == ".*",
+        }
+    }
+}
+
+/// A rule for HTTP requests. What it does with them is a parameter, because before all documents are
+/// known a rule may only name another document that decides.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HttpRule {
+pub struct HttpRule<A = HttpAction> {
     /// Its name, empty when it has none.
     pub name: String,
     /// Alternatives; empty matches everything.
     pub matches: Vec<HttpMatch>,
     /// What to do.
-    pub action: HttpAction,
+    pub action: A,
     /// Path and authority rewrite.
     pub rewrite: Option<Rewrite>,
     /// Request timeout; `None` is Istio's default, no timeout.
@@ -46,7 +73,28 @@ pub struct HttpRule {
     pub span: Span,
 }
 
-/// What an `http` rule does with a request.
+impl<A> HttpRule<A> {
+    /// The same rule with another action.
+    pub fn with_action<B>(self, action: B) -> HttpRule<B> {
+        let HttpRule { name, matches, action: _, rewrite, timeout, retries, .. } = self;
+        let HttpRule { fault, mirrors, cors, headers, span, .. } = self;
+        HttpRule {
+            name,
+            matches,
+            action,
+            rewrite,
+            timeout,
+            retries,
+            fault,
+            mirrors,
+            cors,
+            headers,
+            span,
+        }
+    }
+}
+
+/// What a rule does with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HttpAction {
     /// Sends it on. At least one destination. A single one ignores its weight.
@@ -55,28 +103,17 @@ pub enum HttpAction {
     Redirect(Redirect),
     /// Answers itself.
     DirectResponse(DirectResponse),
-    /// Asks another VirtualService. `compile` replaces it; a [`super::Snapshot`] holds none.
-    Delegate(Delegate),
 }
 
-/// A reference to a delegate VirtualService.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delegate {
-    /// The VirtualService.
-    pub name: ObjectName,
-    /// Where it is named.
-    pub span: Span,
-}
-
-/// One alternative of an `http` rule; all its conditions must hold.
+/// One alternative of a rule; all its conditions must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpMatch {
     /// Its name, empty when it has none.
     pub name: String,
-    /// Path without query.
-    pub uri: Option<StringMatch>,
+    /// Path without query; `None` is every path.
+    pub path: Option<PathMatch>,
     /// Whether exact and prefix paths are compared without case.
-    pub ignore_uri_case: bool,
+    pub ignore_path_case: bool,
     /// `:scheme`.
     pub scheme: Option<StringMatch>,
     /// `:method`.
@@ -95,12 +132,23 @@ pub struct HttpMatch {
     pub source_labels: Selector,
     /// Namespace of the calling proxy. Not looked at when `gateways` is set.
     pub source_namespace: Option<Namespace>,
-    /// Gateways where it applies; empty is everywhere the VirtualService applies.
+    /// Gateways where it applies; empty is everywhere the document applies.
     pub gateways: Vec<GatewayRef>,
     /// Prefix of Envoy's per-route statistics.
     pub stat_prefix: String,
     /// Where it stands.
     pub span: Span,
+}
+
+impl HttpMatch {
+    /// Whether it asks nothing of a request.
+    pub fn takes_every_request(&self) -> bool {
+        self.path.as_ref().is_none_or(PathMatch::is_everything)
+            && [&self.scheme, &self.method, &self.authority].iter().all(|text| text.is_none())
+            && self.headers.is_empty()
+            && self.without_headers.is_empty()
+            && self.query_params.is_empty()
+    }
 }
 
 /// A destination: a service, one of its ports, one of its subsets.

@@ -4,6 +4,8 @@
 mod access_log;
 pub mod hcm;
 mod listener;
+pub mod matching;
+pub mod route;
 mod server_tls;
 pub mod tcp_proxy;
 

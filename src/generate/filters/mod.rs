@@ -114,6 +114,21 @@ impl Default for Filters {
     }
 }
 
+impl PartialEq for Filters {
+    fn eq(&self, other: &Filters) -> bool {
+        std::ptr::eq(self.http, other.http) && std::ptr::eq(self.network, other.network)
+    }
+}
+
+impl Eq for Filters {}
+
+impl Hash for Filters {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.http.as_ptr().hash(state);
+        self.network.as_ptr().hash(state);
+    }
+}
+
 impl fmt::Debug for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let http = self.http.iter().map(|filter| filter.name());

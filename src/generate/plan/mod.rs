@@ -6,5 +6,6 @@
 
 mod because;
 pub mod listener;
+pub mod route;
 
 pub use because::{Because, Source};

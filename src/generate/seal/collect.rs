@@ -49,7 +49,12 @@ impl Output {
         self.add_sealed(type_url, whole.into_resource(type_url, name));
     }
 
-    fn add_sealed(&mut self, type_url: TypeUrl, sealed: Result<Resource, Box<Diagnostic>>) {
+    /// Adds what was sealed before.
+    pub(in crate::generate) fn add_sealed(
+        &mut self,
+        type_url: TypeUrl,
+        sealed: Result<Resource, Box<Diagnostic>>,
+    ) {
         match sealed {
             Ok(resource) => self.resources.push((type_url, resource)),
             Err(finding) => self.findings.push(*finding),

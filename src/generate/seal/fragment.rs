@@ -120,7 +120,7 @@ impl<M> fmt::Debug for Fragment<M> {
     // Bodies may hold private keys, so they are never printed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fragment")
-            .field("version", &self.version())
+            .field("version", &Version::of(&self.bytes))
             .field("bytes", &self.bytes.len())
             .field("is_sound", &self.is_sound)
             .finish()

@@ -9,15 +9,26 @@ use super::spec::{
 use super::text;
 use crate::config::{Field, RawDocument};
 use crate::kinds::KindSpec;
+use crate::kinds::draft::{DelegateRef, DraftAction};
 use crate::kinds::values::{self, StringMatch};
 use crate::model::{
     self, AbortStatus, GatewayRef, Hostname, HttpAction, Namespace, ObjectName, PathRewrite,
-    RedirectPath, RedirectPort, ResponseBody, Selector, VirtualService, Visibility,
+    RedirectPath, RedirectPort, ResponseBody, RuleOrder, Selector, VirtualService, Visibility,
 };
 use std::collections::BTreeMap;
 
-/// The VirtualService, with hosts as written and a visibility that is still to be defaulted.
-pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualService {
+/// A VirtualService as far as its document alone tells: hosts are as written, the visibility is still
+/// to be defaulted, and rules may delegate.
+#[derive(Debug, Clone)]
+pub(super) struct Lowered {
+    /// All but the HTTP rules, of which there are none here.
+    pub service: VirtualService,
+    /// The HTTP rules.
+    pub http: Vec<model::HttpRule<DraftAction>>,
+}
+
+/// What the document says.
+pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> Lowered {
     let namespace = Namespace::from(&*document.header.namespace);
     let lowering = Lowering { document, namespace };
     let at = Field::root("spec");
@@ -25,13 +36,14 @@ pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualSer
         none if none.is_empty() => vec![GatewayRef::Mesh],
         some => some,
     };
-    VirtualService {
+    let service = VirtualService {
         origin: Spec::ABOUT.origin(&document.header),
         hosts: spec.hosts.iter().map(|host| Hostname::from(host.as_str())).collect(),
         gateways,
         gateway_spans: each(&at.key("gateways"), &spec.gateways, |at, _| document.span(at)),
         visibility: Visibility::Public,
-        http: each(&at.key("http"), &spec.http, |at, rule| lowering.http(at, rule)),
+        order: RuleOrder::AsWritten,
+        http: Vec::new(),
         tls: each(&at.key("tls"), &spec.tls, |at, rule| model::TlsRule {
             matches: each(&at.key("match"), &rule.r#match, |at, m| lowering.tls_match(at, m)),
             destinations: lowering.destinations(&at.key("route"), &rule.route),
@@ -42,7 +54,9 @@ pub(super) fn virtual_service(spec: &Spec, document: &RawDocument) -> VirtualSer
             destinations: lowering.destinations(&at.key("route"), &rule.route),
             span: document.span(at),
         }),
-    }
+    };
+    let http = each(&at.key("http"), &spec.http, |at, rule| lowering.http(at, rule));
+    Lowered { service, http }
 }
 
 /// A Gateway as a VirtualService of `namespace` names it. The dotted form is Istio's old one.
@@ -62,7 +76,7 @@ pub(super) fn gateway_ref(text: &str, namespace: &Namespace) -> GatewayRef {
             }
         }
     };
-    GatewayRef::Gateway(name)
+    GatewayRef::whole(name)
 }
 
 fn each<T, M>(at: &Field<'_>, list: &[T], lower: impl Fn(&Field<'_>, &T) -> M) -> Vec<M> {
@@ -79,7 +93,7 @@ impl Lowering<'_> {
         list.iter().map(|text| gateway_ref(text, &self.namespace)).collect()
     }
 
-    fn http(&self, at: &Field<'_>, rule: &HttpRoute) -> model::HttpRule {
+    fn http(&self, at: &Field<'_>, rule: &HttpRoute) -> model::HttpRule<DraftAction> {
         model::HttpRule {
             name: rule.name.clone(),
             matches: each(&at.key("match"), &rule.r#match, |at, m| self.http_match(at, m)),
@@ -98,24 +112,26 @@ impl Lowering<'_> {
         }
     }
 
-    fn action(&self, at: &Field<'_>, rule: &HttpRoute) -> HttpAction {
+    fn action(&self, at: &Field<'_>, rule: &HttpRoute) -> DraftAction {
         if let Some(delegate) = &rule.delegate {
             let namespace = match delegate.namespace.as_str() {
                 "" => self.namespace.clone(),
                 other => Namespace::from(other),
             };
-            return HttpAction::Delegate(model::Delegate {
+            return DraftAction::Delegate(DelegateRef {
                 name: ObjectName::new(namespace, delegate.name.as_str()),
                 span: self.document.span(&at.key("delegate")),
             });
         }
         if let Some(r) = &rule.redirect {
-            return HttpAction::Redirect(redirect(r));
+            return DraftAction::Own(HttpAction::Redirect(redirect(r)));
         }
         if let Some(response) = &rule.direct_response {
-            return HttpAction::DirectResponse(direct_response(response));
+            return DraftAction::Own(HttpAction::DirectResponse(direct_response(response)));
         }
-        HttpAction::Route(each(&at.key("route"), &rule.route, |at, d| self.http_destination(at, d)))
+        let route = &at.key("route");
+        let destinations = each(route, &rule.route, |at, d| self.http_destination(at, d));
+        DraftAction::Own(HttpAction::Route(destinations))
     }
 
     fn http_destination(
@@ -187,8 +203,8 @@ impl Lowering<'_> {
         headers.extend(claims.into_keys().map(|name| (name, None)));
         model::HttpMatch {
             name: m.name.clone(),
-            uri: condition(&m.uri),
-            ignore_uri_case: m.ignore_uri_case,
+            path: m.uri.as_ref().and_then(StringMatch::lower_path),
+            ignore_path_case: m.ignore_uri_case,
             scheme: condition(&m.scheme),
             method: condition(&m.method),
             authority: condition(&m.authority),

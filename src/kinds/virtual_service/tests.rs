@@ -8,7 +8,7 @@ use crate::diag::Code::{
 use crate::diag::Severity;
 use crate::kinds::testing::{accepted, expect, read, refused, warned};
 use crate::model::{
-    AbortStatus, GatewayRef, HttpRule, ObjectName, PathRewrite, Percent, RedirectPath,
+    AbortStatus, GatewayRef, HttpRule, ObjectName, PathMatch, PathRewrite, Percent, RedirectPath,
     RedirectPort, ResponseBody, StringMatch,
 };
 use std::time::Duration;
@@ -36,8 +36,11 @@ fn matches(cases: &[Case<'_>], check: impl Fn(&Kind, &[Case<'_>])) {
     check(&KIND, &cases);
 }
 
-fn service(spec: &str) -> model::VirtualService {
-    accepted(&KIND, spec).virtual_services.remove(0)
+fn service(spec: &str) -> VirtualService {
+    match accepted(&KIND, spec).virtual_services.remove(0) {
+        VirtualServiceDraft::Complete(service) => (*service).clone(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn rule(spec: &str) -> HttpRule {
@@ -96,26 +99,28 @@ fn every_field_reaches_the_model() {
     let lines: Vec<String> = outcome.found.iter().map(ToString::to_string).collect();
     assert_eq!(lines, Vec::<String>::new());
     let mut draft = outcome.draft.expect("the document is valid");
-    let service = draft.virtual_services.remove(0);
+    let VirtualServiceDraft::Delegating { service, http } = draft.virtual_services.remove(0) else {
+        panic!("it delegates")
+    };
 
     let hosts: Vec<&str> = service.hosts.iter().map(|h| &**h).collect();
     assert_eq!(hosts, ["reviews.ns.svc.cluster.local", "*.example.com", "10.1.2.3"]);
-    let gateway = |namespace, name| GatewayRef::Gateway(ObjectName::new(namespace, name));
+    let gateway = |namespace, name| GatewayRef::whole(ObjectName::new(namespace, name));
     let gateways =
         [GatewayRef::Mesh, gateway("ns", "edge"), gateway("other", "edge"), gateway("ns", "near")];
     assert_eq!(service.gateways, gateways);
     assert_eq!(service.visibility, Visibility::Namespaces(["ns".into(), "other".into()].into()));
-    first_rule(&service.http[0]);
+    first_rule(&http[0]);
 
-    let HttpAction::Redirect(redirect) = &service.http[1].action else { panic!() };
+    let DraftAction::Own(HttpAction::Redirect(redirect)) = &http[1].action else { panic!() };
     assert_eq!(redirect.path, Some(RedirectPath::Prefix("/new".into())));
     assert_eq!((redirect.port, redirect.code), (Some(RedirectPort::FromRequest), 308));
-    let HttpAction::DirectResponse(response) = &service.http[2].action else { panic!() };
+    let DraftAction::Own(HttpAction::DirectResponse(response)) = &http[2].action else { panic!() };
     assert_eq!(response.status, 418);
     assert_eq!(response.body, Some(ResponseBody::Bytes(b"hi".to_vec())));
-    let HttpAction::Delegate(delegate) = &service.http[3].action else { panic!() };
+    let DraftAction::Delegate(delegate) = &http[3].action else { panic!() };
     assert_eq!(delegate.name, ObjectName::new("other", "rest"));
-    let last = &service.http[4];
+    let last = &http[4];
     assert_eq!(last.mirrors[0].percent, Percent::Millionths(50_000));
     let rewrite = last.rewrite.as_ref().expect("it rewrites");
     assert_eq!(rewrite.path, Some(PathRewrite::Uri("/".into())));
@@ -132,21 +137,21 @@ fn every_field_reaches_the_model() {
     assert_eq!(&*tcp.destinations[1].destination.host, "mysql-next.ns.svc.cluster.local");
 }
 
-fn first_rule(rule: &HttpRule) {
+fn first_rule(rule: &HttpRule<DraftAction>) {
     assert_eq!(rule.name, "first");
     let m = &rule.matches[0];
-    assert_eq!(m.uri, Some(StringMatch::Prefix("/api".into())));
+    assert_eq!(m.path, Some(PathMatch::Prefix("/api".into())));
     assert_eq!(m.method, Some(StringMatch::Regex("GET|HEAD".into())));
     assert_eq!(m.headers["x-exact"], Some(StringMatch::Exact("a".into())));
     assert_eq!((&m.headers["x-present"], &m.without_headers["x-absent"]), (&None, &None));
     assert_eq!(m.query_params["q"], Some(StringMatch::Regex("[0-9]+".into())));
-    assert_eq!((m.port, m.ignore_uri_case), (Some(8080), true));
+    assert_eq!((m.port, m.ignore_path_case), (Some(8080), true));
     assert_eq!(m.source_labels.get("app"), Some("client"));
     assert_eq!(m.source_namespace.as_deref(), Some("clients"));
     assert_eq!(m.stat_prefix, "api");
     assert!(m.gateways.is_empty() && rule.matches[1].gateways.len() == 1);
 
-    let HttpAction::Route(to) = &rule.action else { panic!("{rule:?}") };
+    let DraftAction::Own(HttpAction::Route(to)) = &rule.action else { panic!("{rule:?}") };
     assert_eq!((&*to[0].destination.subset, to[0].destination.port), ("v1", Some(9080)));
     assert_eq!((to[0].weight, to[1].weight), (75, 25));
     assert_eq!(to[0].headers.request.add["x-version"], "v1");
@@ -193,8 +198,9 @@ fn istios_names_for_gateways_are_resolved() {
 
 #[test]
 fn a_document_without_hosts_is_a_delegate() {
-    let delegate = service("http:\n- route: [destination: {host: b}]");
-    assert!(delegate.is_delegate());
+    let delegate = accepted(&KIND, "http:\n- route: [destination: {host: b}]");
+    let delegate = &delegate.virtual_services[0];
+    assert!(matches!(delegate, VirtualServiceDraft::Delegate(_)));
     refused(
         &KIND,
         &[
@@ -326,7 +332,8 @@ fn jwt_claims_never_hold() {
     warned(&KIND, &[(spec, ("10:24", NotSupported, "the match never holds"))]);
     let text = crate::kinds::testing::document(&KIND, spec);
     let draft = read(&text).draft.expect("a warning does not refuse");
-    let m = &draft.virtual_services[0].http[0].matches[0];
+    let VirtualServiceDraft::Complete(service) = &draft.virtual_services[0] else { panic!() };
+    let m = &service.http[0].matches[0];
     assert!(m.without_headers.is_empty());
     assert_eq!(m.headers["@request.auth.claims.sub"], None);
 }

@@ -1,8 +1,8 @@
 //! Answers cross-origin preflights: empty in the chain, the policies are on the routes.
 
 use super::{Decided, Extra, HttpFilter, RouteSite, Site};
+use crate::generate::envoy::matching;
 use crate::generate::filters::Settings;
-use crate::generate::matching;
 use crate::model::{self, Percent};
 use crate::xds::pb::{self, Any, cors};
 

@@ -1,8 +1,8 @@
 //! Injects delays and aborts: empty in the chain, the faults are on the routes.
 
 use super::{Decided, Extra, HttpFilter, RouteSite, Site};
+use crate::generate::envoy::matching;
 use crate::generate::filters::Settings;
-use crate::generate::matching;
 use crate::model::{self, Abort, AbortStatus, Delay, Percent};
 use crate::xds::pb::{self, Any, fault, fault_common};
 

@@ -16,7 +16,7 @@ use crate::generate::filters::{Extra, Ground, Side};
 use crate::generate::host_index::HostIndex;
 use crate::generate::plan::Because;
 use crate::generate::{Direction, Scope, names};
-use crate::model::{GatewayRef, L4Match, ObjectName, Origin, Protocol, VirtualService};
+use crate::model::{L4Match, ObjectName, Origin, Protocol, VirtualService};
 use crate::proxy::Role;
 use merge::{GatewayListener, MergedServer, ServerKind, merge};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -301,7 +301,9 @@ impl<'s> Edge<'s> {
                 server_host.namespace.as_ref().is_none_or(|n| n == namespace)
             }));
         }
-        positions.into_iter().map(|i| bound.list[i]).collect()
+        let attachment = of.gateway.attachment(of.server);
+        let rules = positions.into_iter().map(|i| bound.list[i]);
+        rules.filter(|rules| rules.is_bound_to(&attachment)).collect()
     }
 }
 
@@ -344,7 +346,7 @@ fn nothing_selected(scope: &Scope<'_>) -> Option<Diagnostic> {
 fn applies(wanted: &L4Match, of: GatewayServer<'_>) -> bool {
     wanted.port.is_none_or(|port| port == of.server.port)
         && (wanted.gateways.is_empty()
-            || wanted.gateways.contains(&GatewayRef::Gateway(of.gateway.origin.name.clone())))
+            || wanted.gateways.iter().any(|g| g.covers(&of.gateway.attachment(of.server))))
 }
 
 /// The names that a server which ends TLS is chosen by.

@@ -54,7 +54,7 @@ fn l4_match() -> L4Match {
 
 fn of_gateway(name: &str, hosts: &[&str]) -> VirtualService {
     VirtualService {
-        gateways: vec![crate::model::GatewayRef::Gateway(crate::model::ObjectName::new("n", "g"))],
+        gateways: vec![crate::model::GatewayRef::whole(crate::model::ObjectName::new("n", "g"))],
         ..virtual_service(name, hosts, Vec::new())
     }
 }

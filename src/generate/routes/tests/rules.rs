@@ -1,38 +1,41 @@
 //! What rules become, on a sidecar's port 80 unless a test says otherwise.
 
-mod hash;
-
 use super::*;
 use crate::diag::Diagnostic;
-use crate::generate::test_support::Eyes;
+use crate::generate::plan::route::{self as plan, Registry, RulesInput, Scheme, Served};
 use crate::generate::test_support::*;
 use crate::model::*;
-use crate::xds::pb::{self, fault, route as proto};
-use proto::route_action::{ClusterSpecifier, HostRewriteSpecifier, hash_policy};
+use crate::xds::pb::{self, fault};
+use proto::route_action::{ClusterSpecifier, HostRewriteSpecifier};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The routes of these rules, and what is reported.
-fn translated(
+pub(super) fn translated(
     snapshot: &Facts,
     view: &Parts,
     scheme: Scheme,
     listen_port: u16,
     http: Vec<HttpRule>,
 ) -> (Vec<proto::Route>, Vec<Diagnostic>) {
-    let eyes = Eyes::new(snapshot, view);
-    let viewer = eyes.viewer();
-    let scope = eyes.scope(&viewer);
-    let place = Place {
-        scope: &scope,
-        gateway: GatewayRef::Mesh,
-        listen_port,
-        scheme,
-        registry: Registry::ListenPort,
-    };
-    let mut found = Vec::new();
-    let rules = virtual_service("rules", &["a.b"], http);
-    (routes(&place, &rules, &mut |d| found.push(d)), found)
+    of_document(snapshot, view, scheme, listen_port, virtual_service("rules", &["a.b"], http))
+}
+
+fn of_document(
+    snapshot: &Facts,
+    view: &Parts,
+    scheme: Scheme,
+    listen_port: u16,
+    document: VirtualService,
+) -> (Vec<proto::Route>, Vec<Diagnostic>) {
+    let (attachment, registry) = (Attachment::Mesh, Registry::ListenPort);
+    let served = Served { attachment, listen_port, scheme, registry };
+    Eyes::new(snapshot, view).look(|scope| {
+        let input = RulesInput::new(scope, &Arc::new(document), served);
+        let list = plan::Parts::routes(&RouteParts::default(), input, scope.view);
+        let routes = list.routes.iter().map(|route| envoy::route::route(route)).collect();
+        (routes, list.findings.clone())
+    })
 }
 
 fn routes_of(http: Vec<HttpRule>) -> Vec<proto::Route> {
@@ -48,7 +51,7 @@ fn only(rule: HttpRule) -> proto::Route {
     routes.remove(0)
 }
 
-fn forwarded(route: &proto::Route) -> &proto::RouteAction {
+pub(super) fn forwarded(route: &proto::Route) -> &proto::RouteAction {
     match &route.action {
         Some(proto::route::Action::Route(action)) => action,
         other => panic!("not forwarded: {other:?}"),
@@ -97,9 +100,11 @@ fn a_catch_all_match_ends_the_virtual_service_and_a_guarded_one_does_not() {
         HttpRule { matches: vec![path("/never")], ..http_rule() },
     ]);
     assert_eq!(routes.len(), 2);
-    let regex = HttpMatch { uri: Some(StringMatch::Regex(".*".into())), ..http_match() };
-    assert!(is_catch_all(&only(HttpRule { matches: vec![regex], ..http_rule() })));
-    assert!(!is_catch_all(&only(HttpRule { matches: vec![prefix("")], ..http_rule() })));
+    let regex = HttpMatch { path: Some(PathMatch::Regex(".*".into())), ..http_match() };
+    let behind = |first| {
+        routes_of(vec![HttpRule { matches: vec![first, path("/x")], ..http_rule() }]).len() - 1
+    };
+    assert_eq!([behind(regex), behind(segments("/")), behind(prefix(""))], [0, 0, 1]);
 }
 
 #[test]
@@ -133,7 +138,7 @@ fn no_timeout_is_unlimited_and_grpc_timeouts_count() {
         let route = only(HttpRule { timeout, ..http_rule() });
         let action = forwarded(&route);
         assert_eq!(action.timeout.unwrap().seconds, expected);
-        #[expect(deprecated, reason = "see `forwarding`")]
+        #[expect(deprecated, reason = "its successor switches the timeout of the route off")]
         let grpc = action.max_grpc_timeout.unwrap();
         assert_eq!(grpc.seconds, expected);
         // It would make Envoy ignore the timeout.
@@ -335,4 +340,91 @@ fn a_fault_goes_to_the_filter_on_its_route() {
     assert_eq!(route.typed_per_filter_config.len(), 1);
     let made: fault::HttpFault = decode(&route.typed_per_filter_config["envoy.filters.http.fault"]);
     assert!(made.abort.is_some());
+}
+
+#[test]
+fn static_conditions_are_decided_by_port_gateway_and_source() {
+    let mut view = sidecar();
+    view.labels = Labels::from_iter([("app", "a")]);
+    let gateway = || GatewayRef::whole(ObjectName::new("n", "g"));
+    let other_labels = || Selector::from_iter([("app", "b")]);
+    let namespace = |name: &str| Some(Namespace::from(name));
+    for (wanted, expected) in [
+        (http_match(), 1),
+        (HttpMatch { port: Some(80), ..http_match() }, 1),
+        (HttpMatch { port: Some(81), ..http_match() }, 0),
+        (HttpMatch { gateways: vec![gateway()], ..http_match() }, 0),
+        (HttpMatch { source_labels: other_labels(), ..http_match() }, 0),
+        (HttpMatch { source_namespace: namespace("x"), ..http_match() }, 0),
+        (HttpMatch { source_namespace: namespace("default"), ..http_match() }, 1),
+        // Named gateways switch the source conditions off.
+        (
+            HttpMatch {
+                gateways: vec![gateway(), GatewayRef::Mesh],
+                source_labels: other_labels(),
+                ..http_match()
+            },
+            1,
+        ),
+    ] {
+        let rule = HttpRule { matches: vec![wanted.clone()], ..http_rule() };
+        let facts = snapshot(Vec::new(), Vec::new());
+        let (routes, _) = translated(&facts, &view, Scheme::Http, 80, vec![rule]);
+        assert_eq!(routes.len(), expected, "{wanted:?}");
+    }
+}
+
+fn segments(prefix: &str) -> HttpMatch {
+    HttpMatch { path: Some(PathMatch::SegmentPrefix(prefix.into())), ..http_match() }
+}
+
+#[test]
+fn segments_reach_envoy_and_are_rewritten_without_a_slash_too_many() {
+    let rewritten = |prefix: &str, uri: &str| {
+        let path = Some(PathRewrite::Uri(uri.into()));
+        let rewrite = Some(Rewrite { path, authority: String::new() });
+        let route = only(HttpRule { matches: vec![segments(prefix)], rewrite, ..http_rule() });
+        let action = forwarded(&route);
+        let regex = action.regex_rewrite.as_ref();
+        let pattern = regex.map(|r| (r.pattern.clone().unwrap().regex, r.substitution.clone()));
+        let path = route.r#match.as_ref().unwrap().path_specifier.clone().unwrap();
+        (path, action.prefix_rewrite.clone(), pattern)
+    };
+    use proto::route_match::PathSpecifier::{PathSeparatedPrefix, Prefix};
+    let separated = || PathSeparatedPrefix("/a".into());
+    assert_eq!(rewritten("/a", "/b"), (separated(), "/b".into(), None));
+    assert_eq!(rewritten("/a/", "/b/"), (separated(), "/b".into(), None));
+    let away = Some(("^/a/*".to_owned(), "/".to_owned()));
+    assert_eq!(rewritten("/a", "/"), (separated(), String::new(), away));
+    assert_eq!(rewritten("/", "/b"), (Prefix("/".into()), "/b".into(), None));
+}
+
+#[test]
+fn where_a_document_says_so_the_more_specific_match_comes_first() {
+    let header = HttpMatch { headers: [("h".to_owned(), None)].into(), ..segments("/a") };
+    let matches = vec![segments("/a"), prefix("/"), header, segments("/a/b"), path("/z")];
+    let document = |order| VirtualService {
+        order,
+        ..virtual_service(
+            "rules",
+            &["a.b"],
+            vec![rule_to("all.b"), HttpRule { matches: matches.clone(), ..http_rule() }],
+        )
+    };
+    let names = |order| -> Vec<String> {
+        let facts = snapshot(Vec::new(), Vec::new());
+        let (routes, _) = of_document(&facts, &sidecar(), Scheme::Http, 80, document(order));
+        let matched = |route: &proto::Route| {
+            use proto::route_match::PathSpecifier::*;
+            let wanted = route.r#match.as_ref().unwrap();
+            let path = match wanted.path_specifier.as_ref().unwrap() {
+                Prefix(path) | Path(path) | PathSeparatedPrefix(path) => path.clone(),
+                other => panic!("{other:?}"),
+            };
+            format!("{path}{}", "+h".repeat(wanted.headers.len()))
+        };
+        routes.iter().map(matched).collect()
+    };
+    assert_eq!(names(RuleOrder::AsWritten), ["/"]);
+    assert_eq!(names(RuleOrder::MostSpecific), ["/z", "/a/b", "/a+h", "/a", "/"]);
 }

@@ -1,7 +1,18 @@
 //! Which consistent hash of a DestinationRule a destination gets.
 
-use super::*;
-use crate::generate::test_support::Eyes;
+use super::proto;
+use super::rules::{forwarded, translated};
+use crate::generate::plan::route::Scheme;
+use crate::generate::test_support::*;
+use crate::model::{
+    ConsistentHash, Destination, DestinationRule, DestinationRules, HashAlgorithm, HashKey,
+    Headers, Hostname, HttpAction, HttpRule, Labels, LoadBalancer, Namespace, PortPolicy, Protocol,
+    Subset, TrafficPolicy, WeightedDestination,
+};
+use crate::xds::TypeUrl;
+use crate::xds::pb::Message;
+use proto::route_action::{ClusterSpecifier, hash_policy};
+use std::sync::Arc;
 
 /// A DestinationRule for `b.b` that hashes by a header of this name at each level.
 fn hashing(
@@ -89,21 +100,13 @@ fn a_service_without_rules_gets_istios_defaults() {
     let rule = hashing(Some("w"), Some("p"), None, None);
     snapshot.destination_rules =
         DestinationRules::new([Arc::new(rule)], Namespace::from("root"), false);
-    let view = sidecar();
-    let eyes = Eyes::new(&snapshot, &view);
-    let viewer = eyes.viewer();
-    let scope = eyes.scope(&viewer);
-    let place = Place {
-        scope: &scope,
-        gateway: GatewayRef::Mesh,
-        listen_port: 80,
-        scheme: Scheme::Http,
-        registry: Registry::ListenPort,
-    };
-    let route = service_route(&place, &snapshot.services[0], 80);
+    let made = shared(&snapshot, &sidecar());
+    let resource = made.set.get(TypeUrl::Route, "80").unwrap();
+    let table = proto::RouteConfiguration::decode(&*resource.body).unwrap();
+    let route = &table.virtual_hosts[0].routes[0];
     assert_eq!(route.name, "default");
     assert_eq!(route.decorator.as_ref().unwrap().operation, "b.b:80/*");
-    let action = forwarded(&route);
+    let action = forwarded(route);
     assert_eq!(
         action.cluster_specifier,
         Some(ClusterSpecifier::Cluster("outbound|80||b.b".into()))

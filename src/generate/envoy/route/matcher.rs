@@ -1,29 +1,13 @@
-//! Which requests a match wants: the static part that a proxy decides once, and the rest in
-//! Envoy's terms.
+//! Which requests a match wants.
 
-use super::Place;
-use crate::generate::matching;
-use crate::model::{HttpMatch, StringMatch};
+use crate::generate::envoy::matching;
+use crate::model::{HttpMatch, PathMatch, StringMatch};
 use crate::xds::pb::{self, matcher, route};
 use matcher::metadata_matcher::{PathSegment, path_segment::Segment};
 use matcher::{MetadataMatcher, ValueMatcher, list_matcher, value_matcher};
 use route::header_matcher::HeaderMatchSpecifier;
 use route::query_parameter_matcher::QueryParameterMatchSpecifier;
 use route::route_match::PathSpecifier;
-
-/// Whether the conditions that do not depend on the request hold here.
-pub fn applies(place: &Place<'_>, wanted: &HttpMatch) -> bool {
-    if wanted.port.is_some_and(|port| port != place.listen_port) {
-        return false;
-    }
-    if !wanted.gateways.is_empty() {
-        // Istio does not look at the source when gateways are named.
-        return wanted.gateways.contains(&place.gateway);
-    }
-    let view = place.scope.view;
-    view.selected_by(&wanted.source_labels)
-        && wanted.source_namespace.as_ref().is_none_or(|n| n == view.namespace())
-}
 
 /// The match of a rule that has none.
 pub fn everything() -> route::RouteMatch {
@@ -56,8 +40,8 @@ pub fn route_match(wanted: &HttpMatch) -> route::RouteMatch {
     let claims =
         |(name, value): (&String, &Option<StringMatch>)| Some(claim(&claim_path(name)?, value));
     route::RouteMatch {
-        path_specifier: Some(path(wanted.uri.as_ref())),
-        case_sensitive: Some(pb::bool_value(!wanted.ignore_uri_case)),
+        path_specifier: Some(path(wanted.path.as_ref())),
+        case_sensitive: Some(pb::bool_value(!wanted.ignore_path_case)),
         headers,
         query_parameters: wanted.query_params.iter().map(|(n, v)| query(n, v)).collect(),
         dynamic_metadata: wanted
@@ -70,12 +54,18 @@ pub fn route_match(wanted: &HttpMatch) -> route::RouteMatch {
     }
 }
 
-fn path(uri: Option<&StringMatch>) -> PathSpecifier {
-    match uri {
-        None => PathSpecifier::Prefix("/".to_owned()),
-        Some(StringMatch::Exact(path)) => PathSpecifier::Path(path.clone()),
-        Some(StringMatch::Prefix(prefix)) => PathSpecifier::Prefix(prefix.clone()),
-        Some(StringMatch::Regex(pattern)) => PathSpecifier::SafeRegex(matching::regex(pattern)),
+fn path(wanted: Option<&PathMatch>) -> PathSpecifier {
+    let everything = || PathSpecifier::Prefix("/".to_owned());
+    match wanted {
+        None => everything(),
+        Some(PathMatch::Exact(path)) => PathSpecifier::Path(path.clone()),
+        Some(PathMatch::Prefix(prefix)) => PathSpecifier::Prefix(prefix.clone()),
+        // Envoy refuses a final slash, which means nothing.
+        Some(PathMatch::SegmentPrefix(prefix)) => match prefix.trim_end_matches('/') {
+            "" => everything(),
+            prefix => PathSpecifier::PathSeparatedPrefix(prefix.to_owned()),
+        },
+        Some(PathMatch::Regex(pattern)) => PathSpecifier::SafeRegex(matching::regex(pattern)),
     }
 }
 
@@ -172,58 +162,10 @@ fn inverted(matcher: MetadataMatcher) -> MetadataMatcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::route::{Registry, Scheme};
-    use crate::generate::test_support::{Eyes, Parts, http_match, sidecar, snapshot};
-    use crate::model::{GatewayRef, Labels, Namespace, ObjectName, Selector};
+    use crate::generate::test_support::http_match;
 
     fn exact(text: &str) -> Option<StringMatch> {
         Some(StringMatch::Exact(text.to_owned()))
-    }
-
-    fn applies_to(view: &Parts, wanted: &HttpMatch) -> bool {
-        let snapshot = snapshot(Vec::new(), Vec::new());
-        let eyes = Eyes::new(&snapshot, view);
-        let viewer = eyes.viewer();
-        let scope = eyes.scope(&viewer);
-        let place = Place {
-            scope: &scope,
-            gateway: GatewayRef::Mesh,
-            listen_port: 80,
-            scheme: Scheme::Http,
-            registry: Registry::ListenPort,
-        };
-        applies(&place, wanted)
-    }
-
-    #[test]
-    fn static_conditions_are_decided_by_port_gateway_and_source() {
-        let mut view = sidecar();
-        view.labels = Labels::from_iter([("app", "a")]);
-        let gateway = || GatewayRef::Gateway(ObjectName::new("n", "g"));
-        let other_labels = || Selector::from_iter([("app", "b")]);
-        for (wanted, expected) in [
-            (http_match(), true),
-            (HttpMatch { port: Some(80), ..http_match() }, true),
-            (HttpMatch { port: Some(81), ..http_match() }, false),
-            (HttpMatch { gateways: vec![gateway()], ..http_match() }, false),
-            (HttpMatch { source_labels: other_labels(), ..http_match() }, false),
-            (HttpMatch { source_namespace: Some(Namespace::from("x")), ..http_match() }, false),
-            (
-                HttpMatch { source_namespace: Some(Namespace::from("default")), ..http_match() },
-                true,
-            ),
-            // Named gateways switch the source conditions off.
-            (
-                HttpMatch {
-                    gateways: vec![gateway(), GatewayRef::Mesh],
-                    source_labels: other_labels(),
-                    ..http_match()
-                },
-                true,
-            ),
-        ] {
-            assert_eq!(applies_to(&view, &wanted), expected, "{wanted:?}");
-        }
     }
 
     #[test]
@@ -281,9 +223,17 @@ mod tests {
 
     #[test]
     fn case_is_ignored_only_when_asked() {
-        let ignoring = HttpMatch { ignore_uri_case: true, ..http_match() };
+        let ignoring = HttpMatch { ignore_path_case: true, ..http_match() };
         assert_eq!(route_match(&ignoring).case_sensitive, Some(pb::bool_value(false)));
         assert_eq!(route_match(&http_match()).case_sensitive, Some(pb::bool_value(true)));
         assert_eq!(everything().case_sensitive, None);
+    }
+
+    #[test]
+    fn segments_are_separated_and_have_no_final_slash() {
+        let of = |prefix: &str| path(Some(&PathMatch::SegmentPrefix(prefix.into())));
+        assert_eq!(of("/a/b"), PathSpecifier::PathSeparatedPrefix("/a/b".into()));
+        assert_eq!(of("/a/"), PathSpecifier::PathSeparatedPrefix("/a".into()));
+        assert_eq!(of("/"), PathSpecifier::Prefix("/".into()));
     }
 }

@@ -1,10 +1,12 @@
 //! Istio's sharp cases of gateway routes, told on small values.
 
-use super::*;
+use super::proto;
 use crate::generate::test_support::*;
-use crate::generate::test_support::{Facts, shared};
 use crate::model::Protocol::{Grpc, Http, Https};
-use crate::model::{Gateway, HttpMatch, HttpRule, Protocol, Server, ServerTlsMode, Service};
+use crate::model::{
+    Gateway, GatewayRef, HttpMatch, HttpRule, ListenerRef, ObjectName, PathMatch, Protocol,
+    RuleOrder, Server, ServerTlsMode, Service, VirtualService,
+};
 use crate::xds::TypeUrl;
 use crate::xds::pb::Message;
 
@@ -13,7 +15,7 @@ fn bound(namespace: &str, name: &str, hosts: &[&str], http: Vec<HttpRule>) -> Vi
     let gateway = ObjectName::new("n", "g");
     VirtualService {
         origin: origin("VirtualService", namespace, name),
-        gateways: vec![GatewayRef::Gateway(gateway)],
+        gateways: vec![GatewayRef::whole(gateway)],
         ..virtual_service(name, hosts, http)
     }
 }
@@ -117,7 +119,7 @@ fn a_redirect_to_https_needs_no_rules_and_sticks_to_the_host() {
         ..gateway("n", "h", [http(&["a.com", "b.com"])])
     };
     let rules = VirtualService {
-        gateways: vec![GatewayRef::Gateway(ObjectName::new("n", "h"))],
+        gateways: vec![GatewayRef::whole(ObjectName::new("n", "h"))],
         ..bound("n", "v", &["*"], vec![on(&["/p"], "b")])
     };
     assert_eq!(
@@ -229,7 +231,7 @@ fn a_match_of_another_gateway_does_not_apply() {
     let gateways = vec![gateway("n", "g", [http(&["*"])])];
     let of = |gateway| HttpMatch { gateways: vec![gateway], ..path("/x") };
     let rule = HttpRule {
-        matches: vec![of(GatewayRef::Mesh), of(GatewayRef::Gateway(ObjectName::new("n", "g")))],
+        matches: vec![of(GatewayRef::Mesh), of(GatewayRef::whole(ObjectName::new("n", "g")))],
         ..rule_to("b")
     };
     let made = described(gateways, vec![bound("n", "v", &["a"], vec![rule])]);
@@ -253,4 +255,57 @@ fn the_settings_that_every_route_configuration_has() {
     assert!(configuration.virtual_hosts[0].include_request_attempt_count);
     // The only port of the service is meant when the rule names none.
     assert_eq!(describe_route(&configuration.virtual_hosts[0].routes[0]), "/* -> outbound|8080||b");
+}
+
+#[test]
+fn rules_may_be_for_one_listener_or_one_port_of_a_gateway() {
+    let listener =
+        |name: &str, host: &str, port| Server { name: name.into(), ..server(port, Http, &[host]) };
+    let servers = || [listener("a", "a.com", 80), listener("b", "b.com", 80)];
+    let only = |section: Option<&str>, port| VirtualService {
+        gateways: vec![GatewayRef::Gateway(ListenerRef {
+            gateway: ObjectName::new("n", "g"),
+            section: section.map(Into::into),
+            port,
+        })],
+        ..bound("n", "v", &["*"], vec![on(&["/p"], "b")])
+    };
+    let served = |rules| described(vec![gateway("n", "g", servers())], vec![rules]);
+    assert_eq!(served(only(Some("b"), None)), [r#"b.com:80 ["b.com"]: /p -> outbound|80||b"#]);
+    assert_eq!(served(only(None, Some(80))).len(), 1);
+    assert_eq!(served(only(None, Some(81))), [r#"blackhole:80 ["*"]: "#]);
+    // A match may be for one listener of those that the document is bound to.
+    let mut rules = only(None, None);
+    rules.http[0].matches[0].gateways = only(Some("a"), None).gateways;
+    assert_eq!(served(rules), [r#"a.com:80 ["a.com"]: /p -> outbound|80||b"#]);
+}
+
+#[test]
+fn among_documents_that_want_it_so_the_more_specific_match_comes_first() {
+    let specific = |name: &str, prefix: &str, to: &str| VirtualService {
+        order: RuleOrder::MostSpecific,
+        ..bound(
+            "n",
+            name,
+            &["a"],
+            vec![HttpRule {
+                matches: vec![HttpMatch {
+                    path: Some(PathMatch::Prefix(prefix.into())),
+                    ..http_match()
+                }],
+                ..rule_to(to)
+            }],
+        )
+    };
+    let rules = vec![
+        specific("oldest", "/", "oldest"),
+        bound("n", "written", &["a"], vec![on(&["/x"], "written"), rule_to("rest")]),
+        specific("newest", "/long", "newest"),
+    ];
+    assert_eq!(
+        described(vec![gateway("n", "g", [http(&["*"])])], rules),
+        [
+            r#"a:80 ["a"]: /x -> outbound|80||written, /long* -> outbound|80||newest, /* -> outbound|80||oldest, /* -> outbound|80||rest"#
+        ]
+    );
 }

@@ -1,9 +1,8 @@
 //! Istio's sharp cases of sidecar routes, told on small values.
 
-use super::*;
+use super::proto;
 use crate::diag::Code;
 use crate::generate::test_support::*;
-use crate::generate::test_support::{Parts, shared};
 use crate::model::Protocol::{Auto, Http, Tcp};
 use crate::model::{
     Address, Destination, HttpAction, HttpRule, Namespace, OutboundMode, OutboundTrafficPolicy,
