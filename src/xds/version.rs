@@ -80,7 +80,7 @@ impl Digest {
 
     /// Whether it is one of about so many, which ones being as good as random.
     pub(crate) fn is_one_of(self, many: u64) -> bool {
-        self.0 % u128::from(many) == 0
+        self.0.is_multiple_of(u128::from(many))
     }
 }
 

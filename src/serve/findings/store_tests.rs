@@ -107,7 +107,7 @@ fn a_refusal_stays_until_the_type_is_accepted() {
     let mut store = Store::default();
     let [a] = connections();
     let bad = refusal("a", "bad");
-    assert_eq!(store.refused(a, "a", TypeUrl::Route, &bad), new(&[bad.clone()]));
+    assert_eq!(store.refused(a, "a", TypeUrl::Route, &bad), new(std::slice::from_ref(&bad)));
     assert_eq!(store.refused(a, "a", TypeUrl::Route, &bad), News::default());
     assert_eq!(store.accepted(a, TypeUrl::Cluster), News::default());
     assert_eq!(counted(&store), [("refusals", Severity::Error, 1)]);
