@@ -17,7 +17,7 @@ help:
 	@echo "make test     run every test, a real Envoy included"
 	@echo "make lint     formatting, clippy, and cargo-deny where it is installed"
 	@echo "make golden   rewrite the expected files of tests/golden (then read the diff)"
-	@echo "make bench    print the table of reading, compiling and generating"
+	@echo "make bench    print what compiling, generating and a fleet of proxies cost (8 minutes)"
 	@echo "make build    build the release binary"
 
 build:
@@ -50,6 +50,7 @@ golden:
 
 bench:
 	cargo bench --bench scale
+	cargo bench --bench fleet
 
 clean:
 	rm -rf $(VENV) .demo

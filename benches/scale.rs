@@ -10,13 +10,14 @@
 //! columns walk through the same amount of memory: one small mesh alone fits into the processor's
 //! cache, which a mesh of any size that has been idle for a second does not find there either.
 
-use pilotfish::compile::Workspace;
+use pilotfish::compile::{Compiled, Prepared, Workspace, prepare};
 use pilotfish::config::{SourceFile, read};
 use pilotfish::generate;
 use pilotfish::proxy::NodeDescription;
 use pilotfish::xds::TypeUrl;
 use std::hint::black_box;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Growth allowed from 1,000 to 10,000 services.
@@ -66,12 +67,22 @@ fn show(time: Duration) -> String {
 /// The best of several runs, and the last result. The time to drop a result is left out, but it is
 /// dropped before the next run, so that the runs do not differ in how much memory is in use.
 fn best<T>(runs: usize, mut f: impl FnMut() -> T) -> (Duration, T) {
+    best_after(runs, || (), |()| f())
+}
+
+/// The same for what needs something fresh each time; the time to make that is left out too.
+fn best_after<S, T>(
+    runs: usize,
+    mut prepare: impl FnMut() -> S,
+    mut f: impl FnMut(S) -> T,
+) -> (Duration, T) {
     let mut best = Duration::MAX;
     let mut last = None;
     for _ in 0..runs {
         drop(last.take());
+        let fresh = prepare();
         let start = Instant::now();
-        last = Some(black_box(f()));
+        last = Some(black_box(f(fresh)));
         best = best.min(start.elapsed());
     }
     (best, last.expect("at least one run"))
@@ -83,9 +94,20 @@ fn measure(meshes: &[Vec<SourceFile>], runs: usize) -> Vec<Row> {
     let parse_all = || -> Vec<_> { meshes.iter().flatten().map(read).collect() };
     let (parse, parsed) = best(runs, parse_all);
     drop(parsed);
-    let (load, workspaces) = best(runs, || meshes.iter().map(|m| load(m)).collect::<Vec<_>>());
-    let (compile, compiled) =
-        best(runs, || workspaces.iter().map(Workspace::compile).collect::<Vec<_>>());
+    let load_all = || meshes.iter().map(|m| load(m)).collect::<Vec<_>>();
+    let (load, workspaces) = best(runs, load_all);
+    drop(workspaces);
+    // A workspace that has compiled before keeps what did not change, so each run has fresh ones.
+    let compile_all = |mut workspaces: Vec<Workspace>| {
+        let compiled: Vec<_> = workspaces.iter_mut().map(Workspace::compile).collect();
+        (workspaces, compiled)
+    };
+    let (compile, (mut workspaces, compiled)) = best_after(runs, load_all, compile_all);
+    let (again, edited) = compile_again(meshes, &mut workspaces, runs);
+    for (before, after) in compiled.iter().zip(&edited) {
+        assert!(!Arc::ptr_eq(&before.snapshot, &after.snapshot), "an edit makes another snapshot");
+    }
+    drop((workspaces, edited));
     let generate = |id: &str| {
         let (time, made) = best(runs, || {
             let made = compiled.iter().map(|c| {
@@ -107,12 +129,39 @@ fn measure(meshes: &[Vec<SourceFile>], runs: usize) -> Vec<Row> {
         ("parsing", parse / count),
         ("reading (parsing, decoding, checking)", load / count),
         ("compiling", compile / count),
+        ("compiling again after one edit", again / count),
         ("generating for a router", generate("edge")),
         (
             "generating for a sidecar",
             generate("sidecar~127.0.0.1~a.default~default.svc.cluster.local"),
         ),
     ]
+}
+
+/// The time to take and compile one edited document in each mesh; reading its file is left out. The
+/// edits go back and forth, so that each run has something to do.
+fn compile_again(
+    meshes: &[Vec<SourceFile>],
+    workspaces: &mut [Workspace],
+    runs: usize,
+) -> (Duration, Vec<Compiled>) {
+    let mut weights = ["weight: 80", "weight: 70"].into_iter().cycle();
+    let edit_all = || -> Vec<Prepared> {
+        let weight = weights.next().expect("a cycle has no end");
+        let edits = meshes.iter().map(|mesh| {
+            let (path, text) = (mesh[0].path.clone(), &mesh[0].text);
+            prepare(SourceFile::new(path, text.replacen("weight: 90", weight, 1)))
+        });
+        edits.collect()
+    };
+    best_after(runs, edit_all, |edits| {
+        let edited = edits.into_iter().zip(workspaces.iter_mut());
+        let compiled = edited.map(|(edit, workspace)| {
+            workspace.take(edit);
+            workspace.compile()
+        });
+        compiled.collect()
+    })
 }
 
 /// Time of parsing, and of reading and compiling, that many documents.
