@@ -8,7 +8,7 @@
 //! names, routes          -> virtual host
 //! world                  -> Shared       clusters, listeners, routes, secrets
 //! planned listener       -> listener     sealed
-//! service's endpoints    -> assignments  of one service
+//! clusters, endpoints    -> assignments  of one service
 //! shared, endpoints      -> Complete     with the endpoints
 //! workload               -> Inbound      what leads to the proxy's own workload
 //! complete, inbound      -> Generated    what the proxy gets
@@ -52,7 +52,7 @@ pub struct Engine {
     routes: RouteParts,
     shared: Memo<Same<World>, Shared>,
     listeners: Memo<Arc<Listener>, SealedListener>,
-    assignments: Memo<(ServiceInput, Same<[Endpoint]>), ServiceEndpoints>,
+    assignments: Memo<(Same<ServiceClusters>, Same<[Endpoint]>), ServiceEndpoints>,
     complete: Memo<(Same<Shared>, Same<Endpoints>), Complete>,
     inbound: Memo<Workload, Inbound>,
     generated: Memo<(Same<Complete>, Option<Same<Inbound>>), Generated>,
@@ -171,10 +171,11 @@ impl Engine {
         });
         self.generated.retain(|(complete, _), _| Arc::strong_count(&complete.0) > 1);
         self.inbound.sweep();
-        self.clusters.sweep();
         self.listeners.sweep();
         self.routes.sweep();
+        // Assignments hold the clusters that they belong to.
         self.assignments.sweep();
+        self.clusters.sweep();
         lock(&self.latest).retain(|_, complete| complete.strong_count() > 0);
     }
 
@@ -252,7 +253,7 @@ impl Engine {
         let mut all = Vec::with_capacity(shared.services.len());
         for (id, clusters) in shared.services.iter().filter(|(_, c)| c.has_endpoints) {
             let own = endpoints.of(*id);
-            let key = (clusters.input().clone(), Same(own.clone()));
+            let key = (Same(clusters.clone()), Same(own.clone()));
             let make = |viewer: &Viewer<'_>| clusters.endpoints(own, viewer);
             let assignments = self.assignments.get(key, viewer, make);
             findings.extend(assignments.findings.iter().cloned());

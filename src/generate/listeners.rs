@@ -3,7 +3,7 @@
 
 use super::plan::listener::Listener;
 use super::seal::Output;
-use super::{Plan, envoy};
+use super::{Plan, clusters, envoy};
 use crate::diag::Diagnostic;
 use crate::xds::{Resource, TypeUrl};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ impl SealedListener {
     /// Spells and seals a listener.
     pub fn of(planned: &Listener) -> SealedListener {
         let mut output = Output::default();
-        output.of(TypeUrl::Listener).emit(&planned.name, &envoy::listener(planned));
+        let message = envoy::listener(planned);
+        output.seal(TypeUrl::Listener, &planned.name, &planned.because, message);
         let (resources, findings) = output.into_parts();
         SealedListener { resources, findings }
     }
@@ -46,7 +47,7 @@ pub(super) fn extras(plan: &Plan<'_>, output: &mut Output) {
 
 /// The secrets that a router's listeners name.
 pub(super) fn secrets(plan: &Plan<'_>, output: &mut Output) {
-    for (name, secret) in &plan.edge.secrets {
-        output.emit(name, &secret.resource());
+    for secret in plan.edge.secrets.values() {
+        clusters::seal_secret(secret, output);
     }
 }

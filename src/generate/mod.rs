@@ -4,8 +4,7 @@
 //! get the same ([`Engine`] says which, and what each may read). [`GENERATORS`] is the one ordered
 //! table of the types; its order is the push order.
 
-mod cluster;
-mod credentials;
+mod clusters;
 mod engine;
 pub mod envoy;
 mod evolve;
@@ -15,21 +14,21 @@ mod imports;
 mod listeners;
 mod memo;
 mod names;
-mod own;
+pub mod own;
 pub mod plan;
 mod routes;
 mod scope;
 pub mod seal;
-mod service;
+pub mod service;
 mod targets;
 #[cfg(test)]
 mod test_support;
 mod view;
 
-pub use cluster::{Policy, tcp_idle_timeout, tunnel};
 pub use engine::{Engine, Statistics};
 pub use memo::Uses;
 pub use names::{Direction, parse_cluster};
+pub use plan::cluster::{Policy, tcp_idle_timeout, tunnel};
 pub use scope::{EgressScope, Scope, ScopedService, World};
 pub use seal::Output;
 pub use view::{View, Viewer};
@@ -74,7 +73,7 @@ pub struct Generator {
 /// service by service ([`service`]), listeners one by one ([`listeners`]), inbound parts workload by
 /// workload ([`own`]).
 pub const GENERATORS: &[Generator] = &[
-    row("clusters", TypeUrl::Cluster, cluster::every_proxy_has),
+    row("clusters", TypeUrl::Cluster, clusters::every_proxy_has),
     row("extras of listeners", TypeUrl::Listener, listeners::extras),
     row("routes", TypeUrl::Route, routes::generate),
     row("listener secrets", TypeUrl::Secret, listeners::secrets),

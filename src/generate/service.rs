@@ -1,8 +1,10 @@
 //! The clusters of one service, and the endpoints of those: the unit in which both are made and
-//! made again. A change of one service costs that service.
+//! made again. A change of one service costs that service, a change of endpoints only those.
 
-use super::cluster::{self, Site, Upstream, for_each_upstream};
+use super::clusters::{seal, seal_assignment, seal_secret};
 use super::memo::Same;
+use super::plan::assignment::Assignment;
+use super::plan::cluster::{self, Cluster, Site};
 use super::scope::{ScopedService, World};
 use super::seal::Output;
 use super::view::Viewer;
@@ -26,8 +28,10 @@ pub struct ServiceInput {
 /// The clusters of a service.
 #[derive(Debug)]
 pub struct ServiceClusters {
-    input: ServiceInput,
-    /// The clusters, and the secrets that they name.
+    /// The clusters as they were decided. Beside endpoints and the view, all that assignments are
+    /// made of.
+    pub planned: Vec<Cluster>,
+    /// What was sealed of them: the clusters, and the secrets that they name.
     pub resources: Vec<(TypeUrl, Resource)>,
     /// Why some are missing.
     pub findings: Vec<Diagnostic>,
@@ -39,7 +43,9 @@ pub struct ServiceClusters {
 /// too: it is the only way to take endpoints away from Envoy.
 #[derive(Debug)]
 pub struct ServiceEndpoints {
-    /// The assignments.
+    /// The assignments as they were decided.
+    pub planned: Vec<Assignment>,
+    /// What was sealed of them.
     pub resources: Vec<Resource>,
     /// What Envoy would refuse.
     pub findings: Vec<Diagnostic>,
@@ -66,61 +72,49 @@ impl ServiceInput {
 
     /// The clusters.
     pub fn clusters(&self, view: &Viewer<'_>) -> ServiceClusters {
-        let mut output = Output::default();
-        let mut secrets = BTreeMap::new();
-        let mut has_endpoints = false;
-        self.each_upstream(view, |site, upstream| match upstream {
-            Ok(upstream) => {
-                has_endpoints |= upstream.is_eds();
-                let cluster = cluster::cluster(site, &upstream);
-                output.of(TypeUrl::Cluster).emit(upstream.name(), &cluster);
-                for secret in upstream.secrets() {
-                    secrets.entry(secret.name.clone()).or_insert_with(|| secret.resource());
-                }
-            }
-            Err(finding) => output.report(finding),
-        });
-        for (name, secret) in &secrets {
-            output.of(TypeUrl::Secret).emit(name, secret);
-        }
-        let (resources, findings) = output.into_parts();
-        ServiceClusters { input: self.clone(), resources, findings, has_endpoints }
-    }
-
-    fn each_upstream(
-        &self,
-        view: &Viewer<'_>,
-        mut visit: impl FnMut(&Site<'_>, Result<Upstream<'_>, Diagnostic>),
-    ) {
         let none = Secrets::default();
         let secrets = self.secrets.as_ref().map_or(&none, |secrets| &*secrets.0);
         let site = Site { mesh: &self.mesh.0, view, secrets };
         let rule = self.rule.as_ref().map(|rule| &*rule.0);
-        let visit = |upstream: Result<Upstream<'_>, Diagnostic>| visit(&site, upstream);
-        for_each_upstream(&site, &self.service.0, self.only_ports.as_ref(), rule, visit);
+        let mut output = Output::default();
+        let mut planned = Vec::new();
+        let service = &self.service.0;
+        for decided in cluster::service_clusters(&site, service, self.only_ports.as_ref(), rule) {
+            match decided {
+                Ok(cluster) => {
+                    seal(&cluster, &mut output);
+                    planned.push(cluster);
+                }
+                Err(finding) => output.report(finding),
+            }
+        }
+        let mut secrets = BTreeMap::new();
+        for secret in planned.iter().flat_map(Cluster::secrets) {
+            secrets.entry(&secret.name).or_insert(secret);
+        }
+        for secret in secrets.into_values() {
+            seal_secret(secret, &mut output);
+        }
+        let has_endpoints = planned.iter().any(|cluster| cluster.recipe().is_some());
+        let (resources, findings) = output.into_parts();
+        ServiceClusters { planned, resources, findings, has_endpoints }
     }
 }
 
 impl ServiceClusters {
-    /// What they are made of.
-    pub fn input(&self) -> &ServiceInput {
-        &self.input
-    }
-
     /// The assignments of those clusters that get endpoints by EDS.
     pub fn endpoints(&self, endpoints: &[Endpoint], view: &Viewer<'_>) -> ServiceEndpoints {
         let mut output = Output::default();
-        self.input.each_upstream(view, |site, upstream| {
-            // What had to be left out was said with the clusters.
-            if let Ok(upstream) = upstream
-                && upstream.is_eds()
-            {
-                let assignment = cluster::assignment(site, &upstream, endpoints);
-                output.of(TypeUrl::Endpoint).emit(upstream.name(), &assignment);
+        let mut planned = Vec::new();
+        for cluster in &self.planned {
+            if let Some(recipe) = cluster.recipe() {
+                let assignment = recipe.assignment(&cluster.name, endpoints, view);
+                seal_assignment(&assignment, &cluster.because, &mut output);
+                planned.push(assignment);
             }
-        });
+        }
         let (resources, findings) = output.into_parts();
         let resources = resources.into_iter().map(|(_, resource)| resource).collect();
-        ServiceEndpoints { resources, findings }
+        ServiceEndpoints { planned, resources, findings }
     }
 }

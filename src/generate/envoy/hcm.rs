@@ -1,7 +1,7 @@
 //! The HTTP connection manager.
 
 use super::access_log;
-use crate::generate::credentials;
+use super::secret;
 use crate::generate::filters::Filter;
 use crate::generate::plan::listener::{
     ClientCertificateHeader, Http1, HttpManager, InlineRoutes, Routes,
@@ -77,7 +77,7 @@ fn rds(name: &str) -> hcm::Rds {
         route_config_name: name.to_owned(),
         config_source: Some(core::ConfigSource {
             initial_fetch_timeout: Some(pb::duration(Duration::ZERO)),
-            ..credentials::ads()
+            ..secret::ads()
         }),
     }
 }

@@ -1,13 +1,11 @@
 //! TLS that ends at the proxy.
 
-use crate::generate::cluster::subject_alt_name;
-use crate::generate::credentials;
+use super::secret::reference;
+use super::tls::{certificate_files, file, subject_alt_name, version};
 use crate::generate::plan::listener::{
     Authorities, Certificates, ClientCheck, TlsParameters, TlsTermination,
 };
-use crate::model::TlsVersion;
 use crate::xds::pb::{self, core, tls};
-use std::sync::Arc;
 use tls::common_tls_context::{CombinedCertificateValidationContext, ValidationContextType};
 
 /// The transport socket of a filter chain that ends TLS.
@@ -23,9 +21,11 @@ pub(super) fn transport_socket(planned: &TlsTermination) -> core::TransportSocke
 fn common(planned: &TlsTermination) -> tls::CommonTlsContext {
     let (secrets, files) = match &planned.certificates {
         Certificates::Secrets(names) => {
-            (names.iter().map(|name| secret(name)).collect(), Vec::new())
+            (names.iter().map(|name| reference(name)).collect(), Vec::new())
         }
-        Certificates::Files(files) => (Vec::new(), files.iter().map(certificate_files).collect()),
+        Certificates::Files(files) => {
+            (Vec::new(), files.iter().map(|(chain, key)| certificate_files(chain, key)).collect())
+        }
     };
     tls::CommonTlsContext {
         tls_params: parameters(&planned.parameters),
@@ -57,23 +57,17 @@ fn validation(clients: &ClientCheck) -> ValidationContextType {
         Authorities::Secret(name) => {
             ValidationContextType::CombinedValidationContext(CombinedCertificateValidationContext {
                 default_validation_context: Some(context),
-                validation_context_sds_secret_config: Some(secret(name)),
+                validation_context_sds_secret_config: Some(reference(name)),
                 ..Default::default()
             })
         }
         Authorities::File { ca, crl } => {
             context.trusted_ca = Some(file(ca));
-            context.crl = crl.as_ref().map(file);
+            context.crl = crl.as_deref().map(file);
             ValidationContextType::ValidationContext(context)
         }
         Authorities::Nobody => ValidationContextType::ValidationContext(context),
     }
-}
-
-/// A secret by SDS. The fetch timeout is Envoy's default: with none, one secret that cannot be
-/// served would keep every listener closed at boot.
-fn secret(name: &str) -> tls::SdsSecretConfig {
-    tls::SdsSecretConfig { name: name.to_owned(), sds_config: Some(credentials::ads()) }
 }
 
 /// Versions and algorithms, where any are chosen.
@@ -83,44 +77,19 @@ fn parameters(planned: &TlsParameters) -> Option<tls::TlsParameters> {
         ecdh_curves: planned.ecdh_curves.clone(),
         ..Default::default()
     };
-    if let Some(version) = planned.min_version {
-        parameters.set_tls_minimum_protocol_version(protocol_version(version));
+    if let Some(chosen) = planned.min_version {
+        parameters.set_tls_minimum_protocol_version(version(chosen));
     }
-    if let Some(version) = planned.max_version {
-        parameters.set_tls_maximum_protocol_version(protocol_version(version));
+    if let Some(chosen) = planned.max_version {
+        parameters.set_tls_maximum_protocol_version(version(chosen));
     }
     (parameters != tls::TlsParameters::default()).then_some(parameters)
-}
-
-fn protocol_version(version: TlsVersion) -> tls::tls_parameters::TlsProtocol {
-    use tls::tls_parameters::TlsProtocol;
-    match version {
-        TlsVersion::V1_0 => TlsProtocol::TlSv10,
-        TlsVersion::V1_1 => TlsProtocol::TlSv11,
-        TlsVersion::V1_2 => TlsProtocol::TlSv12,
-        TlsVersion::V1_3 => TlsProtocol::TlSv13,
-    }
-}
-
-fn certificate_files((chain, key): &(Arc<str>, Arc<str>)) -> tls::TlsCertificate {
-    tls::TlsCertificate {
-        certificate_chain: Some(file(chain)),
-        private_key: Some(file(key)),
-        ..Default::default()
-    }
-}
-
-/// A file as the proxy sees it.
-fn file(path: &Arc<str>) -> core::DataSource {
-    core::DataSource {
-        specifier: Some(core::data_source::Specifier::Filename(path.to_string())),
-        ..Default::default()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TlsVersion;
 
     #[test]
     fn the_authorities_of_a_secret_are_fetched_beside_the_other_checks() {

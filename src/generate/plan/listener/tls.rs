@@ -2,7 +2,7 @@
 //! names.
 
 use crate::diag::{Code, Diagnostic};
-use crate::generate::credentials::{self, CredentialFault, SecretUse};
+use crate::generate::plan::secret::{self, CredentialFault, Secret};
 use crate::model::{
     CaSource, CertificateSource, Namespace, Origin, Secrets, ServerTls, ServerTlsMode, TlsDefaults,
     TlsVersion,
@@ -39,7 +39,7 @@ pub struct TlsParameters {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Certificates {
     /// Secrets of these names, by SDS.
-    Secrets(Vec<String>),
+    Secrets(Vec<Arc<str>>),
     /// Files on the proxy's machine: certificate and key each.
     Files(Vec<(Arc<str>, Arc<str>)>),
 }
@@ -65,7 +65,7 @@ pub enum Authorities {
     /// Nobody is named.
     Nobody,
     /// Those of the secret with this name, by SDS.
-    Secret(String),
+    Secret(Arc<str>),
     /// Those in a file on the proxy's machine.
     File {
         /// The file.
@@ -93,13 +93,13 @@ impl TlsTermination {
     /// When a secret is missing or incomplete. The filter chain must then be left out: Envoy would
     /// wait for the secret, at boot with every listener closed, and over state-of-the-world there
     /// is no answer that says "no such secret".
-    pub fn of<'s>(
-        secrets: &'s Secrets,
+    pub fn of(
+        secrets: &Secrets,
         proxy: &Namespace,
         owner: &Origin,
         settings: &ServerTls,
         defaults: &TlsDefaults,
-    ) -> Result<(TlsTermination, Vec<SecretUse<'s>>), Unusable> {
+    ) -> Result<(TlsTermination, Vec<Secret>), Unusable> {
         let namespace = &owner.name.namespace;
         let refused = |code, message: &str| {
             let finding = owner.diagnostic_at(&settings.span, code, message);
@@ -110,7 +110,7 @@ impl TlsTermination {
         let certificates = match &settings.certificates {
             CertificateSource::Credentials(names) => {
                 for name in names {
-                    let found = credentials::certificate(secrets, proxy, namespace, name);
+                    let found = secret::certificate(secrets, proxy, namespace, name);
                     used.push(found.map_err(fault)?);
                 }
                 Certificates::Secrets(used.iter().map(|secret| secret.name.clone()).collect())
@@ -123,7 +123,7 @@ impl TlsTermination {
         };
         let authorities = match (ca_name(settings), &settings.ca) {
             (Some(name), _) => {
-                let found = credentials::validation(secrets, proxy, namespace, name);
+                let found = secret::validation(secrets, proxy, namespace, name);
                 let found = found.map_err(fault)?;
                 let authorities = Authorities::Secret(found.name.clone());
                 used.push(found);

@@ -11,10 +11,10 @@ use super::{
     TcpProxy, TlsTermination, Unusable,
 };
 use crate::diag::{Code, Diagnostic, Span};
-use crate::generate::credentials::SecretUse;
 use crate::generate::filters::{Extra, Ground, Side};
 use crate::generate::host_index::HostIndex;
 use crate::generate::plan::Because;
+use crate::generate::plan::secret::Secret;
 use crate::generate::{Direction, Scope, names};
 use crate::model::{L4Match, ObjectName, Origin, Protocol, VirtualService};
 use crate::proxy::Role;
@@ -32,7 +32,7 @@ pub struct EdgePlan<'a> {
     /// The servers behind each route configuration that they name, in merge order.
     pub routes: BTreeMap<String, Vec<GatewayServer<'a>>>,
     /// The secrets that they name.
-    pub secrets: BTreeMap<String, SecretUse<'a>>,
+    pub secrets: BTreeMap<Arc<str>, Secret>,
     /// What their filters need.
     pub extra: Extra,
     /// What could not be served, and why.
@@ -65,7 +65,7 @@ pub fn plan<'a>(scope: &Scope<'a>) -> EdgePlan<'a> {
 struct Edge<'s> {
     scope: Scope<'s>,
     builder: Builder<'s>,
-    secrets: BTreeMap<String, SecretUse<'s>>,
+    secrets: BTreeMap<Arc<str>, Secret>,
     /// Route configurations that some chain names.
     named: BTreeSet<String>,
     findings: Vec<Diagnostic>,
@@ -94,7 +94,7 @@ struct Chains<'s> {
 }
 
 /// TLS that ends at a server, with the secrets that it names.
-type Termination<'s> = (TlsTermination, Vec<SecretUse<'s>>);
+type Termination = (TlsTermination, Vec<Secret>);
 
 impl<'s> Edge<'s> {
     fn listener(&mut self, merged: &GatewayListener<'s>) -> Option<Listener> {
@@ -240,7 +240,7 @@ impl<'s> Edge<'s> {
         of: GatewayServer<'s>,
         mut matches: ChainMatch,
         does: Does,
-        tls: Option<Termination<'s>>,
+        tls: Option<Termination>,
     ) {
         let owner = Owner { origin: &of.gateway.origin, span: &of.server.span };
         let claim = chains.matches.claim(&mut matches, owner);
@@ -261,7 +261,7 @@ impl<'s> Edge<'s> {
     }
 
     /// What a server that ends TLS needs for that; `None` when it cannot.
-    fn termination(&mut self, of: GatewayServer<'s>) -> Option<Termination<'s>> {
+    fn termination(&mut self, of: GatewayServer<'s>) -> Option<Termination> {
         let scope = self.scope;
         let termination = TlsTermination::of(
             &scope.world.routing.secrets,

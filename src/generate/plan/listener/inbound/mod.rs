@@ -9,9 +9,9 @@ use super::{
     Routes, TcpProxy, TlsTermination, Transport, Unusable, inspectors,
 };
 use crate::diag::{Code, Diagnostic};
-use crate::generate::credentials::SecretUse;
 use crate::generate::filters::{Extra, Ground, Side};
 use crate::generate::plan::Because;
+use crate::generate::plan::secret::Secret;
 use crate::generate::targets::{InboundSite, Ingress, ServiceTarget, by_target_port};
 use crate::generate::{Direction, Viewer, names};
 use crate::model::{CaptureMode, IngressListener, Protocol, Secrets, Sidecar};
@@ -21,11 +21,11 @@ use std::net::IpAddr;
 
 /// The inbound listeners of one sidecar.
 #[derive(Debug)]
-pub struct InboundPlan<'a> {
+pub struct InboundPlan {
     /// The listeners: that of redirected connections, then those that bind.
     pub listeners: Vec<Listener>,
     /// The secrets that they name.
-    pub secrets: Vec<SecretUse<'a>>,
+    pub secrets: Vec<Secret>,
     /// What their filters need.
     pub extra: Extra,
     /// What could not be served, and why.
@@ -33,7 +33,7 @@ pub struct InboundPlan<'a> {
 }
 
 /// Plans the inbound listeners of a sidecar.
-pub fn plan<'a>(site: &InboundSite<'a>) -> InboundPlan<'a> {
+pub fn plan(site: &InboundSite<'_>) -> InboundPlan {
     let mut inbound = Inbound {
         site: *site,
         builder: Builder::new(Ground::Own(*site), Side::Inbound),
@@ -71,7 +71,7 @@ struct InboundPort {
 struct Inbound<'s> {
     site: InboundSite<'s>,
     builder: Builder<'s>,
-    secrets: Vec<SecretUse<'s>>,
+    secrets: Vec<Secret>,
     findings: Vec<Diagnostic>,
     /// Chains of the capture listener, port by port.
     captured: Vec<(u16, Vec<Draft>)>,
@@ -205,7 +205,7 @@ impl<'s> Inbound<'s> {
         &mut self,
         sidecar: &Sidecar,
         ingress: &IngressListener,
-        secrets: &'s Secrets,
+        secrets: &Secrets,
     ) -> Option<InboundPort> {
         let tls = ingress.tls.as_ref().filter(|tls| tls.mode.terminates());
         let proxy = self.site.view.namespace();

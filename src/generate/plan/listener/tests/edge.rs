@@ -102,12 +102,12 @@ fn https_servers_are_told_apart_by_sni() {
     let simple = tls(0);
     assert!(!simple.requires_client_certificate);
     assert_eq!(simple.clients, None);
-    let certificate = || vec!["kubernetes-gateway://n/cert".to_owned()];
+    let certificate = || vec![Arc::from("kubernetes-gateway://n/cert")];
     assert_eq!(simple.certificates, Certificates::Secrets(certificate()));
     let mutual = tls(1);
     assert!(mutual.requires_client_certificate);
     let authorities = mutual.clients.as_ref().map(|clients| &clients.authorities);
-    let ca = Authorities::Secret("kubernetes-gateway://n/cert-cacert".to_owned());
+    let ca = Authorities::Secret("kubernetes-gateway://n/cert-cacert".into());
     assert_eq!(authorities, Some(&ca));
 }
 
@@ -125,6 +125,7 @@ fn a_chain_without_its_secret_is_left_out_and_the_others_stay() {
     assert!(findings.is_empty(), "{findings:?}");
     let names = Eyes::new(&snapshot, &router())
         .look(|scope| plan(scope).secrets.keys().cloned().collect::<Vec<_>>());
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     assert_eq!(names, ["kubernetes-gateway://n/cert", "kubernetes-gateway://n/cert-cacert"]);
 }
 

@@ -5,38 +5,40 @@
 //! A context whose secret cannot be served must not be emitted: Envoy would wait for it, and a
 //! state-of-the-world stream has no way to say that there is none.
 
-use super::names;
+use super::Because;
 use crate::diag::Code;
-use crate::model::{Namespace, PrivateBytes, Secret, Secrets};
-use crate::xds::pb;
+use crate::generate::names;
+use crate::model::{self, Namespace, PrivateBytes, Secrets};
 use std::fmt;
 use std::sync::Arc;
 
-/// A part of a credential as one SDS resource.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SecretUse<'a> {
+/// A part of a credential, as one SDS resource. Cloning shares the material.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
     /// The name of the resource.
-    pub name: String,
+    pub name: Arc<str>,
+    /// Why a proxy may get it: the document that it is in.
+    pub because: Because,
     /// What it holds.
-    pub material: Material<'a>,
+    pub material: Material,
 }
 
 /// What an SDS resource holds.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Material<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Material {
     /// A certificate chain and its key.
     Certificate {
         /// The chain, PEM.
-        chain: &'a Arc<[u8]>,
+        chain: Arc<[u8]>,
         /// The key, PEM.
-        key: &'a PrivateBytes,
+        key: PrivateBytes,
     },
     /// What peers are verified with.
     Validation {
         /// Certificate authorities, PEM.
-        ca: &'a Arc<[u8]>,
+        ca: Arc<[u8]>,
         /// Revocation list, PEM.
-        crl: Option<&'a Arc<[u8]>>,
+        crl: Option<Arc<[u8]>>,
     },
 }
 
@@ -76,18 +78,21 @@ impl fmt::Display for CredentialFault {
 /// # Errors
 ///
 /// When there is no such secret or it lacks one of the two.
-pub fn certificate<'a>(
-    secrets: &'a Secrets,
+pub fn certificate(
+    secrets: &Secrets,
     proxy: &Namespace,
     owner: &Namespace,
     name: &str,
-) -> Result<SecretUse<'a>, CredentialFault> {
+) -> Result<Secret, CredentialFault> {
     let secret = secrets.get(owner, name).ok_or(CredentialFault::Missing)?;
     let (Some(chain), Some(key)) = (&secret.certificate_chain, &secret.private_key) else {
         return Err(CredentialFault::NoCertificate);
     };
-    let material = Material::Certificate { chain, key };
-    Ok(SecretUse { name: names::secret(proxy, owner, name), material })
+    Ok(Secret {
+        name: names::secret(proxy, owner, name).into(),
+        because: because(secret),
+        material: Material::Certificate { chain: chain.clone(), key: key.clone() },
+    })
 }
 
 /// The certificate authorities of a credential: those of the secret `<name>-cacert` when there is
@@ -96,68 +101,31 @@ pub fn certificate<'a>(
 /// # Errors
 ///
 /// When there is neither, or no certificate authority in it.
-pub fn validation<'a>(
-    secrets: &'a Secrets,
+pub fn validation(
+    secrets: &Secrets,
     proxy: &Namespace,
     owner: &Namespace,
     name: &str,
-) -> Result<SecretUse<'a>, CredentialFault> {
+) -> Result<Secret, CredentialFault> {
     let of = |name: &str| secrets.get(owner, name).map(|secret| &**secret);
-    let has_ca = |secret: &&Secret| secret.ca.is_some();
+    let has_ca = |secret: &&model::Secret| secret.ca.is_some();
     let separate = of(&format!("{name}-cacert"));
     let found = separate.filter(has_ca).or(of(name).filter(has_ca));
     let Some((secret, ca)) = found.and_then(|s| s.ca.as_ref().map(|ca| (s, ca))) else {
         let exists = separate.is_some() || of(name).is_some();
         return Err(if exists { CredentialFault::NoCa } else { CredentialFault::Missing });
     };
-    let material = Material::Validation { ca, crl: secret.crl.as_ref() };
-    Ok(SecretUse { name: names::secret_ca(proxy, owner, name), material })
+    Ok(Secret {
+        name: names::secret_ca(proxy, owner, name).into(),
+        because: because(secret),
+        material: Material::Validation { ca: ca.clone(), crl: secret.crl.clone() },
+    })
 }
 
-impl SecretUse<'_> {
-    /// The reference that a TLS context holds. The fetch timeout is Envoy's default: with none, one
-    /// secret that cannot be served would keep every listener closed at boot.
-    pub fn reference(&self) -> pb::tls::SdsSecretConfig {
-        pb::tls::SdsSecretConfig { name: self.name.clone(), sds_config: Some(ads()) }
-    }
-
-    /// The resource.
-    pub fn resource(&self) -> pb::tls::Secret {
-        use pb::tls::secret::Type;
-        let content = match self.material {
-            Material::Certificate { chain, key } => Type::TlsCertificate(pb::tls::TlsCertificate {
-                certificate_chain: Some(inline(chain)),
-                private_key: Some(inline(key.expose())),
-                ..Default::default()
-            }),
-            Material::Validation { ca, crl } => {
-                Type::ValidationContext(pb::tls::CertificateValidationContext {
-                    trusted_ca: Some(inline(ca)),
-                    crl: crl.map(|crl| inline(crl)),
-                    ..Default::default()
-                })
-            }
-        };
-        pb::tls::Secret { name: self.name.clone(), r#type: Some(content) }
-    }
-}
-
-/// "By the stream that this came from."
-pub fn ads() -> pb::core::ConfigSource {
-    use pb::core::config_source::ConfigSourceSpecifier;
-    pb::core::ConfigSource {
-        config_source_specifier: Some(ConfigSourceSpecifier::Ads(
-            pb::core::AggregatedConfigSource {},
-        )),
-        resource_api_version: pb::core::ApiVersion::V3.into(),
-        ..Default::default()
-    }
-}
-
-fn inline(bytes: &[u8]) -> pb::core::DataSource {
-    pb::core::DataSource {
-        specifier: Some(pb::core::data_source::Specifier::InlineBytes(bytes.to_vec())),
-        ..Default::default()
+fn because(secret: &model::Secret) -> Because {
+    match &secret.origin {
+        Some(origin) => Because::of("a credential that is named", origin, &origin.span),
+        None => Because::always("a credential in the secrets directory that is named"),
     }
 }
 
@@ -166,14 +134,14 @@ mod tests {
     use super::*;
     use crate::model::SecretKey;
 
-    fn secrets(secrets: &[(&str, Secret)]) -> Secrets {
+    fn secrets(secrets: &[(&str, model::Secret)]) -> Secrets {
         let key = |name: &str| SecretKey { namespace: Some("default".into()), name: name.into() };
         Secrets::new(secrets.iter().map(|(name, secret)| (key(name), Arc::new(secret.clone()))))
     }
 
-    fn secret(certificate: Option<&str>, ca: Option<&str>) -> Secret {
+    fn secret(certificate: Option<&str>, ca: Option<&str>) -> model::Secret {
         let bytes = |text: &str| Arc::<[u8]>::from(text.as_bytes());
-        Secret {
+        model::Secret {
             origin: None,
             certificate_chain: certificate.map(bytes),
             private_key: certificate.map(|text| PrivateBytes::new(bytes(text))),
@@ -185,7 +153,7 @@ mod tests {
     fn ca_of(secrets: &Secrets, name: &str) -> Result<String, CredentialFault> {
         let own = Namespace::from("default");
         validation(secrets, &own, &own, name).map(|found| match found.material {
-            Material::Validation { ca, .. } => String::from_utf8_lossy(ca).into_owned(),
+            Material::Validation { ca, .. } => String::from_utf8_lossy(&ca).into_owned(),
             Material::Certificate { .. } => panic!("a validation context was asked for"),
         })
     }
@@ -212,12 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn the_resource_has_the_name_of_the_reference() {
+    fn a_secret_is_named_after_its_namespace_unless_that_is_the_proxys() {
         let stored = secrets(&[("x", secret(Some("chain"), None))]);
         let own = Namespace::from("default");
-        let used = certificate(&stored, &"edge".into(), &own, "x").expect("it is there");
-        assert_eq!(used.reference().name, "kubernetes-gateway://default/x");
-        assert_eq!(used.resource().name, used.reference().name);
-        assert_eq!(used.reference().sds_config.expect("by ADS").initial_fetch_timeout, None);
+        let name = |proxy: &str| certificate(&stored, &proxy.into(), &own, "x").map(|s| s.name);
+        assert_eq!(name("edge").as_deref(), Ok("kubernetes-gateway://default/x"));
+        assert_eq!(name("default").as_deref(), Ok("kubernetes://x"));
     }
 }

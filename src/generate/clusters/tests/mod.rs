@@ -22,7 +22,9 @@ use pb::endpoint::ClusterLoadAssignment;
 use std::sync::Arc;
 
 mod inbound;
+mod other;
 mod outbound;
+mod sharing;
 mod tls;
 
 const HOST: &str = "a.example";
