@@ -141,6 +141,12 @@ impl Engine {
         }
     }
 
+    /// One that makes chains and routes with other filters.
+    #[cfg(test)]
+    pub(super) fn with_filters(filters: Filters) -> Engine {
+        Engine { filters, ..Engine::default() }
+    }
+
     /// What all proxies of a view share.
     #[cfg(test)]
     pub(super) fn generate_shared(&self, snapshot: &Snapshot, view: &View) -> Generated {

@@ -1,6 +1,7 @@
 //! The inbound part of a sidecar: what leads to its own workload.
 
 use super::filters::Filters;
+use super::listeners::seal_extra;
 use super::plan::cluster::{self, Cluster};
 use super::plan::listener::inbound;
 use super::seal::Output;
@@ -37,9 +38,10 @@ pub fn inbound(workload: &Workload, view: &Viewer<'_>, filters: Filters) -> Inbo
     for secret in &plan.secrets {
         clusters::seal_secret(secret, &mut output);
     }
-    for finding in plan.findings.into_iter().chain(plan.extra.findings()) {
+    for finding in plan.findings {
         output.report(finding);
     }
+    seal_extra(&plan.extra, &mut output);
     let (resources, findings) = output.into_parts();
     Inbound { clusters: planned, resources, findings }
 }

@@ -3,10 +3,17 @@
 use super::Filter;
 use crate::diag::{Code, Diagnostic};
 use crate::generate::plan::Because;
+use crate::generate::plan::cluster::Cluster;
+use crate::generate::plan::secret::Secret;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// What a filter hands back beside its settings.
+/// What a filter hands back beside its settings. Many chains and routes may ask for the same; the
+/// first of a name counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Extra {
+    clusters: BTreeMap<Arc<str>, Cluster>,
+    secrets: BTreeMap<Arc<str>, Secret>,
     /// Extension configurations that chains refer to by name.
     pub extension_configs: Vec<ExtensionConfig>,
     /// What is to be said.
@@ -25,11 +32,35 @@ pub struct ExtensionConfig {
 }
 
 impl Extra {
+    /// Asks for a cluster, and for the secrets that it names.
+    pub fn add_cluster(&mut self, cluster: Cluster) {
+        for secret in cluster.secrets() {
+            self.add_secret(secret.clone());
+        }
+        self.clusters.entry(cluster.name.clone()).or_insert(cluster);
+    }
+
+    /// Asks for a secret.
+    pub fn add_secret(&mut self, secret: Secret) {
+        self.secrets.entry(secret.name.clone()).or_insert(secret);
+    }
+
+    /// The clusters, by name.
+    pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.clusters.values()
+    }
+
+    /// The secrets, by name.
+    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.secrets.values()
+    }
+
     /// Takes over what another one holds.
-    pub fn append(&mut self, other: Extra) {
-        let Extra { extension_configs, findings } = other;
-        self.extension_configs.extend(extension_configs);
-        self.findings.extend(findings);
+    pub fn append(&mut self, other: &Extra) {
+        other.clusters().for_each(|cluster| self.add_cluster(cluster.clone()));
+        other.secrets().for_each(|secret| self.add_secret(secret.clone()));
+        self.extension_configs.extend(other.extension_configs.iter().cloned());
+        self.findings.extend(other.findings.iter().cloned());
     }
 
     /// What is to be said, also about what cannot be served.

@@ -1,5 +1,7 @@
 //! The tables, and what filters may hand back.
 
+mod contract;
+
 use super::*;
 use crate::generate::plan::Because;
 use crate::generate::plan::listener::ChainMatch;
