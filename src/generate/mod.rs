@@ -37,6 +37,7 @@ use crate::diag::Diagnostic;
 use crate::model::Snapshot;
 use crate::proxy::Proxy;
 use crate::xds::{ResourceSet, TypeUrl};
+use filters::Extra;
 use plan::listener::edge::{self, EdgePlan};
 use plan::listener::egress::{self, EgressPlan};
 use plan::route::RouteTable;
@@ -53,8 +54,8 @@ pub struct Plan<'a> {
     pub egress: EgressPlan,
     /// The route tables that listeners name.
     tables: Vec<Arc<RouteTable>>,
-    /// What is to be said about them.
-    route_findings: Vec<Diagnostic>,
+    /// What is to be said about them, and what filters on routes need.
+    route_extra: Extra,
     /// Where their parts are kept.
     parts: &'a RouteParts,
 }
@@ -99,8 +100,8 @@ pub struct Generated {
 impl<'a> Plan<'a> {
     fn new(scope: Scope<'a>, parts: &'a RouteParts) -> Plan<'a> {
         let (edge, egress) = (edge::plan(&scope), egress::plan(&scope));
-        let (tables, route_findings) = plan::route::tables(&scope, parts, &edge, &egress);
-        Plan { scope, edge, egress, tables, route_findings, parts }
+        let (tables, route_extra) = plan::route::tables(&scope, parts, &edge, &egress);
+        Plan { scope, edge, egress, tables, route_extra, parts }
     }
 }
 

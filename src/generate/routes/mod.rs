@@ -4,6 +4,7 @@
 //! A table of ten thousand virtual hosts is the bytes of ten thousand fragments. A change of one
 //! service or one VirtualService makes the virtual hosts that it touches again, and copies the rest.
 
+use super::listeners::seal_extra;
 use super::memo::{Memo, Same};
 use super::plan::Because;
 use super::plan::route::{
@@ -118,9 +119,7 @@ pub(super) fn generate(plan: &Plan<'_>, output: &mut Output) {
         let sealed = plan.parts.sealed(table, plan.scope.view);
         output.add_sealed(TypeUrl::Route, (*sealed).clone());
     }
-    for finding in &plan.route_findings {
-        output.report(finding.clone());
-    }
+    seal_extra(&plan.route_extra, output);
 }
 
 #[cfg(test)]

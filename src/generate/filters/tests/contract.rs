@@ -54,6 +54,8 @@ impl HttpFilter for Ask {
 
     fn on_route(&self, site: &RouteSite<'_>, extra: &mut Extra) -> Option<Decided> {
         let RouteSite { document, rule, .. } = site;
+        let because = Because::of("an HTTP rule", &document.origin, &rule.span);
+        extra.add_cluster(whom(&format!("whom-route-{:?}", site.side), &because, site.mesh));
         let message = format!("asks about a route on port {}", site.port);
         extra.findings.push(document.origin.diagnostic_at(&rule.span, Code::NoEffect, message));
         Some(Question("route".to_owned()).into())
@@ -150,6 +152,7 @@ fn a_filter_brings_its_cluster_and_finding_on_an_egress_chain_and_on_a_route() {
     assert_eq!(named_filters(&manager.http_filters), [NAME, "envoy.filters.http.router"]);
 
     assert_eq!(question_on_route(&made, "80"), "route");
+    assert!(has_cluster(&made, "whom-route-Egress"));
     let told = made.diagnostics.iter().find(|d| d.message == "asks about a route on port 80");
     let span = told.and_then(|d| d.span.as_ref()).expect("it has a place");
     assert_eq!(span.start.line, 7);
@@ -158,7 +161,7 @@ fn a_filter_brings_its_cluster_and_finding_on_an_egress_chain_and_on_a_route() {
 #[test]
 fn a_filter_brings_its_cluster_and_finding_on_the_edge() {
     let rule = VirtualService {
-        gateways: vec![GatewayRef::Gateway(ObjectName::new("default", "g"))],
+        gateways: vec![GatewayRef::whole(ObjectName::new("default", "g"))],
         ..virtual_service("v", &["a.x"], vec![asked_rule()])
     };
     let facts = snapshot_with(|s| {
@@ -172,6 +175,7 @@ fn a_filter_brings_its_cluster_and_finding_on_the_edge() {
     assert!(has_cluster(&made, "whom-requests-Edge"));
     assert!(says(&made, Code::NoEffect, "asks about requests in 0.0.0.0_8080 port 8080"));
     assert_eq!(question_on_route(&made, "http.8080"), "route");
+    assert!(has_cluster(&made, "whom-route-Edge"));
 }
 
 #[test]

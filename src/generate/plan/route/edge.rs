@@ -6,8 +6,8 @@ use super::host::{HostInput, Names, Routes};
 use super::rules::{RouteList, RulesInput, Served};
 use super::target::Registry;
 use super::{HostPort, Parts, RouteTable, Scheme, TableInput, VirtualHost};
-use crate::diag::Diagnostic;
 use crate::generate::Scope;
+use crate::generate::filters::Extra;
 use crate::generate::host_index::HostIndex;
 use crate::generate::memo::Same;
 use crate::generate::plan::Because;
@@ -22,12 +22,12 @@ pub(super) fn tables(
     scope: &Scope<'_>,
     parts: &dyn Parts,
     plan: &EdgePlan<'_>,
-) -> (Vec<Arc<RouteTable>>, Vec<Diagnostic>) {
+) -> (Vec<Arc<RouteTable>>, Extra) {
     let mut edge = Edge { scope, parts, bound: HashMap::new() };
     let mut tables = Vec::new();
-    let mut findings = Vec::new();
+    let mut extra = Extra::default();
     for (name, servers) in &plan.routes {
-        let hosts = edge.hosts(servers, &mut findings);
+        let hosts = edge.hosts(servers, &mut extra);
         let because = match servers.split_first() {
             None => Because::always("a server"),
             Some((first, others)) => others.iter().fold(
@@ -38,7 +38,7 @@ pub(super) fn tables(
         let input = TableInput { name: name.as_str().into(), host_port: HostPort::Ignored, hosts };
         tables.push(parts.table(input, because, scope.view));
     }
-    (tables, findings)
+    (tables, extra)
 }
 
 struct Edge<'s, 'a> {
@@ -77,7 +77,7 @@ impl<'a> Edge<'_, 'a> {
     fn hosts(
         &mut self,
         servers: &[GatewayServer<'a>],
-        findings: &mut Vec<Diagnostic>,
+        extra: &mut Extra,
     ) -> Vec<Same<VirtualHost>> {
         let mut lists = Lists::default();
         let mut hosts: BTreeMap<Hostname, Host> = BTreeMap::new();
@@ -87,7 +87,7 @@ impl<'a> Edge<'_, 'a> {
             let port = of.server.port;
             let bound = self.bound(&of.gateway.origin.name);
             for (rules, claimed) in bound.claims(&of.server.hosts, &attachment) {
-                let list = self.list(&mut lists, *of, &attachment, rules, findings);
+                let list = self.list(&mut lists, *of, &attachment, rules, extra);
                 let Some(list) = list else { continue };
                 for host in claimed {
                     let host = hosts.entry(host).or_insert(Host { port, ..Host::default() });
@@ -131,7 +131,7 @@ impl<'a> Edge<'_, 'a> {
         of: GatewayServer<'a>,
         attachment: &Attachment,
         rules: &'a Arc<VirtualService>,
-        findings: &mut Vec<Diagnostic>,
+        extra: &mut Extra,
     ) -> Option<usize> {
         let scheme = scheme(of);
         let attachment = as_asked(rules, attachment);
@@ -144,23 +144,23 @@ impl<'a> Edge<'_, 'a> {
         let served = Served { attachment, listen_port, scheme, registry };
         let input = RulesInput::new(self.scope, rules, served);
         let list = self.parts.routes(input, self.scope.view);
-        let found = lists.add(list, findings);
+        let found = lists.add(list, extra);
         lists.by_place.insert(place, found);
         found
     }
 }
 
 impl Lists<'_> {
-    fn add(&mut self, list: Arc<RouteList>, findings: &mut Vec<Diagnostic>) -> Option<usize> {
+    fn add(&mut self, list: Arc<RouteList>, extra: &mut Extra) -> Option<usize> {
         let list = Same(list);
         if list.0.routes.is_empty() {
-            findings.extend(list.0.findings.iter().cloned());
+            extra.append(&list.0.extra);
             return None;
         }
         if let Some(&known) = self.by_part.get(&list) {
             return Some(known);
         }
-        findings.extend(list.0.findings.iter().cloned());
+        extra.append(&list.0.extra);
         self.by_part.insert(list.clone(), self.found.len());
         self.found.push(list);
         Some(self.found.len() - 1)

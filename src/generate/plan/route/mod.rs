@@ -37,9 +37,8 @@ pub use sidecar::EgressIndex;
 pub use target::Registry;
 
 use super::Because;
-use crate::diag::Diagnostic;
 use crate::generate::Scope;
-use crate::generate::filters::Filter;
+use crate::generate::filters::{Extra, Filter};
 use crate::generate::plan::listener::edge::EdgePlan;
 use crate::generate::plan::listener::egress::EgressPlan;
 use crate::model::{HttpMatch, HttpRule, VirtualService};
@@ -157,7 +156,7 @@ pub fn tables(
     parts: &dyn Parts,
     edge: &EdgePlan<'_>,
     egress: &EgressPlan,
-) -> (Vec<Arc<RouteTable>>, Vec<Diagnostic>) {
+) -> (Vec<Arc<RouteTable>>, Extra) {
     match scope.view.role() {
         Role::Sidecar => sidecar::tables(scope, parts, egress),
         Role::Router => edge::tables(scope, parts, edge),

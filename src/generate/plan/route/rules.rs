@@ -5,7 +5,7 @@ use super::headers::Changes;
 use super::order::Specificity;
 use super::target::{self, Registry, Target, missing};
 use super::{HeaderChanges, Route, RuleRef, Scheme, hash, retry};
-use crate::diag::{Code, Diagnostic};
+use crate::diag::Code;
 use crate::generate::filters::{Extra, Filter, Filters, RouteSite, Side};
 use crate::generate::memo::Same;
 use crate::generate::plan::Because;
@@ -57,8 +57,8 @@ pub struct RouteList {
     pub order: RuleOrder,
     /// The document.
     pub document: Arc<VirtualService>,
-    /// What is missing, and which routes are left out.
-    pub findings: Vec<Diagnostic>,
+    /// What is missing, which routes are left out, and what filters need.
+    pub extra: Extra,
 }
 
 impl RulesInput {
@@ -90,10 +90,10 @@ impl RulesInput {
     ) -> RouteList {
         let document = self.document.0.clone();
         let order = document.order;
-        let mut list = RouteList { routes: Vec::new(), order, document, findings: Vec::new() };
+        let mut list = RouteList { routes: Vec::new(), order, document, extra: Extra::default() };
         for alternative in self.alternatives(view) {
             let RuleRef { rule, alternative: position, .. } = alternative.of;
-            if let Some(route) = self.route(&alternative, view, &mut list.findings) {
+            if let Some(route) = self.route(&alternative, view, &mut list.extra) {
                 let route = Arc::new(route);
                 match refusal(&route) {
                     None => list.routes.push(route.clone()),
@@ -104,7 +104,7 @@ impl RulesInput {
                             format!("Envoy would refuse the route, so it is left out: {reason}");
                         let code = Code::InvalidResource;
                         let finding = self.document.0.origin.diagnostic_at(span, code, message);
-                        list.findings.push(finding);
+                        list.extra.findings.push(finding);
                     }
                 }
             }
@@ -172,7 +172,7 @@ impl RulesInput {
         &self,
         alternative: &Alternative<'_>,
         view: &Viewer<'_>,
-        findings: &mut Vec<Diagnostic>,
+        extra: &mut Extra,
     ) -> Option<Route> {
         let document = &self.document.0;
         let rule = alternative.of.rule();
@@ -187,7 +187,7 @@ impl RulesInput {
                         redirect.code
                     );
                     let code = Code::InvalidResource;
-                    findings.push(document.origin.diagnostic_at(&rule.span, code, message));
+                    extra.findings.push(document.origin.diagnostic_at(&rule.span, code, message));
                 }
                 outcome?
             }
@@ -200,14 +200,14 @@ impl RulesInput {
                 let mirrored = rule.mirrors.iter().map(|m| &m.destination).zip(mirrors);
                 for (to, target) in named.chain(mirrored) {
                     if let Some(gap) = &target.gap {
-                        findings.push(missing(gap, document, to, self.listen_port, view));
+                        extra.findings.push(missing(gap, document, to, self.listen_port, view));
                     }
                 }
                 let targets = alternative.targets;
                 action::forward(self, rule, wanted, destinations, targets, &mut changes)
             }
         };
-        let filters = self.filters(rule, view, findings);
+        let filters = self.filters(rule, view, extra);
         let name = &document.origin.name;
         let path = path_of_operation(wanted);
         let operation = match &only {
@@ -233,22 +233,14 @@ impl RulesInput {
 
 impl RulesInput {
     /// What filters of requests are told on the routes of a rule.
-    fn filters(
-        &self,
-        rule: &HttpRule,
-        view: &Viewer<'_>,
-        findings: &mut Vec<Diagnostic>,
-    ) -> Vec<Filter> {
+    fn filters(&self, rule: &HttpRule, view: &Viewer<'_>, extra: &mut Extra) -> Vec<Filter> {
         let side = match self.attachment {
             Attachment::Mesh => Side::Egress,
             Attachment::Listener { .. } => Side::Edge,
         };
         let (mesh, port, document) = (self.mesh(), self.listen_port, &*self.document.0);
-        let mut extra = Extra::default();
         let site = RouteSite { mesh, view, side, port, document, rule };
-        let settings = self.filters.on_route(&site, &mut extra);
-        findings.extend(extra.findings());
-        settings
+        self.filters.on_route(&site, extra)
     }
 }
 

@@ -34,7 +34,7 @@ fn of_document(
         let input = RulesInput::new(scope, &Arc::new(document), served);
         let list = plan::Parts::routes(&RouteParts::default(), input, scope.view);
         let routes = list.routes.iter().map(|route| envoy::route::route(route)).collect();
-        (routes, list.findings.clone())
+        (routes, list.extra.findings.clone())
     })
 }
 

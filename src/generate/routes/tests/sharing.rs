@@ -1,6 +1,7 @@
 //! What is made again, and what is used again.
 
 use super::{RouteParts, proto};
+use crate::generate::filters::Extra;
 use crate::generate::plan::listener::{edge, egress};
 use crate::generate::plan::route::{self as plan, RouteTable};
 use crate::generate::test_support::*;
@@ -14,9 +15,8 @@ use std::sync::Arc;
 /// The table of port 80, and its bytes.
 fn table(parts: &RouteParts, routing: &Arc<Routing>, view: &Parts) -> (Arc<RouteTable>, Vec<u8>) {
     Eyes::on(routing.clone(), view).look(|scope| {
-        let (tables, findings) =
-            plan::tables(scope, parts, &edge::plan(scope), &egress::plan(scope));
-        assert_eq!(findings, []);
+        let (tables, extra) = plan::tables(scope, parts, &edge::plan(scope), &egress::plan(scope));
+        assert_eq!(extra, Extra::default());
         let found = tables.into_iter().find(|table| &*table.name == "80").unwrap();
         let sealed = parts.sealed(&found, scope.view);
         let bytes = sealed.as_ref().as_ref().unwrap().body.to_vec();

@@ -14,6 +14,7 @@ use super::rules::{RouteList, RulesInput, Served};
 use super::target::Registry;
 use super::{HostPort, Parts, RouteTable, Scheme, TableInput, VirtualHost};
 use crate::diag::{Code, Diagnostic};
+use crate::generate::filters::Extra;
 use crate::generate::memo::Same;
 use crate::generate::plan::Because;
 use crate::generate::plan::listener::egress::{EgressPlan, RouteContent};
@@ -34,10 +35,10 @@ pub(super) fn tables(
     scope: &Scope<'_>,
     parts: &dyn Parts,
     plan: &EgressPlan,
-) -> (Vec<Arc<RouteTable>>, Vec<Diagnostic>) {
+) -> (Vec<Arc<RouteTable>>, Extra) {
     let egress = |egress| EgressRoutes::new(scope, parts, egress);
     let egress: Vec<EgressRoutes<'_, '_>> = scope.world.egress.iter().map(egress).collect();
-    let mut findings = Vec::new();
+    let mut extra = Extra::default();
     let mut tables = Vec::new();
     for (name, wanted) in &plan.routes {
         let (host_port, hosts, because) = match wanted.egress.and_then(|i| egress.get(i)) {
@@ -45,12 +46,12 @@ pub(super) fn tables(
             Some(egress) => match &wanted.content {
                 RouteContent::Port(port) => (
                     HostPort::Ignored,
-                    egress.hosts(Ports::One(*port), &mut findings),
+                    egress.hosts(Ports::One(*port), &mut extra),
                     Because::always("the services with this port"),
                 ),
                 RouteContent::Service(service, port) => (
                     HostPort::Ignored,
-                    egress.only_service(&service.hostname, *port, &mut findings),
+                    egress.only_service(&service.hostname, *port, &mut extra),
                     Because::of(
                         "a service with an address of its own",
                         &service.origin,
@@ -59,7 +60,7 @@ pub(super) fn tables(
                 ),
                 RouteContent::Everything => (
                     HostPort::Compared,
-                    egress.hosts(Ports::All, &mut findings),
+                    egress.hosts(Ports::All, &mut extra),
                     Because::always("a listener that serves every port"),
                 ),
             },
@@ -67,8 +68,8 @@ pub(super) fn tables(
         let input = TableInput { name: name.as_str().into(), host_port, hosts };
         tables.push(parts.table(input, because, scope.view));
     }
-    findings.extend(allowed_in_vain(scope));
-    (tables, findings)
+    extra.findings.extend(allowed_in_vain(scope));
+    (tables, extra)
 }
 
 /// Without interception nothing tells where an unknown host was meant to go. The mesh's default
@@ -170,12 +171,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
 
     /// The only virtual host of a listener that has a service's own address: whatever host a client
     /// asks for there, the service is meant.
-    fn only_service(
-        &self,
-        host: &str,
-        port: u16,
-        findings: &mut Vec<Diagnostic>,
-    ) -> Vec<Same<VirtualHost>> {
+    fn only_service(&self, host: &str, port: u16, extra: &mut Extra) -> Vec<Same<VirtualHost>> {
         let position =
             self.index.named(host).iter().find(|&&i| *self.services[i].service.hostname == *host);
         let Some(&position) = position else { return Vec::new() };
@@ -187,7 +183,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
         let mut list = None;
         for &candidate in candidates {
             let routes = self.routes(Ports::One(port), port, candidate);
-            findings.extend(routes.findings.iter().cloned());
+            extra.append(&routes.extra);
             if !routes.routes.is_empty() {
                 list = Some(routes);
                 break;
@@ -202,7 +198,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
         vec![Same(self.parts.host(&HostInput::new(names, routes), self.scope.view))]
     }
 
-    fn hosts(&self, ports: Ports, findings: &mut Vec<Diagnostic>) -> Vec<Same<VirtualHost>> {
+    fn hosts(&self, ports: Ports, extra: &mut Extra) -> Vec<Same<VirtualHost>> {
         let all: Vec<usize>;
         let members: &[usize] = match ports {
             Ports::One(port) => self.index.of_port(port),
@@ -236,7 +232,7 @@ impl<'s, 'a> EgressRoutes<'s, 'a> {
                 if by_accident {
                     continue;
                 }
-                findings.extend(list.findings.iter().cloned());
+                extra.append(&list.extra);
                 if list.routes.is_empty() {
                     continue;
                 }
