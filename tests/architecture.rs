@@ -83,7 +83,59 @@ const ROOMS: &[Room] = &[
     core("kinds", &["config", "model", "diag"]),
     core("compile", &["kinds", "config", "model", "diag"]),
     core("proxy", &["model", "diag"]),
-    core("generate", &["model", "proxy", "xds", "diag"]).sees(&[Protobuf]),
+    core(
+        "generate",
+        &[
+            "generate/clusters",
+            "generate/envoy",
+            "generate/filters",
+            "generate/plan",
+            "generate/routes",
+            "generate/seal",
+            "model",
+            "proxy",
+            "xds",
+            "diag",
+        ],
+    ),
+    // Decides, and does not know how Envoy spells anything.
+    core("generate/plan", &["generate", "generate/filters", "model", "proxy", "diag"]),
+    // Spells, and cannot look anything up.
+    core("generate/envoy", &["generate", "generate/filters", "generate/plan", "model", "xds"])
+        .sees(&[Protobuf])
+        .never(&[
+            "crate::model::Snapshot",
+            "crate::model::Routing",
+            "crate::generate::Scope",
+            "crate::generate::World",
+            "crate::generate::View",
+            "crate::generate::Viewer",
+        ]),
+    core("generate/seal", &["generate", "generate/plan", "xds", "diag"]).sees(&[Protobuf]),
+    // A filter decides where it belongs and knows how that is spelled: both in one file.
+    core(
+        "generate/filters",
+        &["generate", "generate/envoy", "generate/plan", "model", "proxy", "xds", "diag"],
+    )
+    .sees(&[Protobuf]),
+    core(
+        "generate/routes",
+        &[
+            "generate",
+            "generate/envoy",
+            "generate/filters",
+            "generate/plan",
+            "generate/seal",
+            "model",
+            "xds",
+            "diag",
+        ],
+    )
+    .sees(&[Protobuf]),
+    core(
+        "generate/clusters",
+        &["generate", "generate/envoy", "generate/plan", "generate/seal", "model", "xds"],
+    ),
     core("ads", &["xds", "diag"]).sees(&[Protobuf]),
     shell("watch", &["config", "diag"]),
     shell("push", &["model", "proxy", "generate", "xds", "diag"]),
