@@ -17,7 +17,7 @@ help:
 	@echo "make test     run every test, a real Envoy included"
 	@echo "make lint     formatting, clippy, and cargo-deny where it is installed"
 	@echo "make golden   rewrite the expected files of tests/golden (then read the diff)"
-	@echo "make bench    print what compiling, generating and a fleet of proxies cost (8 minutes)"
+	@echo "make bench    print what compiling, generating and a fleet of proxies cost (minutes)"
 	@echo "make build    build the release binary"
 
 build:

@@ -2,8 +2,8 @@
 //! edits of its files. `make bench` prints the whole table; run it with nothing else on the machine.
 //!
 //! ```text
-//! cargo bench --bench fleet                                   the table, about six minutes
-//! cargo bench --bench fleet -- --quick                        a taste of it, 20 seconds
+//! cargo bench --bench fleet                                   the table, about two minutes
+//! cargo bench --bench fleet -- --quick                        a taste of it, some ten seconds
 //! cargo bench --bench fleet -- --services 1000 --proxies 300 --namespaces 100 --shape scoped
 //! ```
 //!
