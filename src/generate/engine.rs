@@ -238,7 +238,7 @@ impl Engine {
             output.add(&listener.resources, &listener.findings);
         }
         for generator in GENERATORS {
-            (generator.generate)(&plan, output.of(generator.type_url));
+            (generator.generate)(&plan, &mut output);
         }
         let tables = plan.tables;
         let taken = Arc::new(plan.egress.taken);

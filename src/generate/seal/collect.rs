@@ -1,32 +1,19 @@
 //! Where generators put what they make.
 
-use super::{Fragment, refused, resource};
+use super::{Fragment, resource};
 use crate::diag::Diagnostic;
 use crate::generate::plan::Because;
 use crate::xds::pb::{Message, Name};
-use crate::xds::{Resource, TypeUrl, canonical, constraints};
+use crate::xds::{Resource, TypeUrl};
 
 /// Collects resources and findings; seals each resource once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Output {
-    type_url: TypeUrl,
     resources: Vec<(TypeUrl, Resource)>,
     findings: Vec<Diagnostic>,
 }
 
-impl Default for Output {
-    fn default() -> Output {
-        Output { type_url: TypeUrl::Cluster, resources: Vec::new(), findings: Vec::new() }
-    }
-}
-
 impl Output {
-    /// The same output, for resources of this type.
-    pub(in crate::generate) fn of(&mut self, type_url: TypeUrl) -> &mut Output {
-        self.type_url = type_url;
-        self
-    }
-
     /// Adds what spells a planned thing. One that Envoy would refuse is reported instead. The first
     /// of a name counts.
     pub fn seal<M: Message + Name>(
@@ -58,18 +45,6 @@ impl Output {
         match sealed {
             Ok(resource) => self.resources.push((type_url, resource)),
             Err(finding) => self.findings.push(*finding),
-        }
-    }
-
-    /// Adds a message of the type that was chosen with [`Output::of`], of which it is not known why
-    /// it is there, so that nothing can patch it.
-    pub fn emit<M: Message + Name>(&mut self, name: &str, message: &M) {
-        let resource = canonical::resource(name, message);
-        let violations = constraints::check_resource(self.type_url, &resource);
-        if violations.is_empty() {
-            self.resources.push((self.type_url, resource));
-        } else {
-            self.report(refused(self.type_url, name, &violations));
         }
     }
 
