@@ -85,7 +85,7 @@ fn locality(planned: LocalityUse) -> Option<LocalityConfigSpecifier> {
             LocalityWeightedLbConfig::default(),
         )),
         LocalityUse::ZoneAware { enabled, min_cluster_size } => {
-            let off = (!enabled).then(|| pb::percent::Percent { value: 0.0 });
+            let off = (!enabled).then_some(pb::percent::Percent { value: 0.0 });
             Some(LocalityConfigSpecifier::ZoneAwareLbConfig(ZoneAwareLbConfig {
                 routing_enabled: off,
                 min_cluster_size: min_cluster_size.map(pb::u64_value),
