@@ -4,7 +4,7 @@ use crate::config::{SecretFiles, SourceFile};
 use crate::diag::{Code, Diagnostic};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -183,15 +183,19 @@ impl Walk<'_> {
             return;
         }
         self.watch_entries(path);
-        let entries: io::Result<Vec<PathBuf>> =
-            fs::read_dir(path).and_then(|list| list.map(|e| e.map(|e| e.path())).collect());
+        // What an entry is mostly comes with its name, which saves asking for each of many files.
+        let with_type = |entry: io::Result<DirEntry>| {
+            entry.map(|entry| (entry.path(), entry.file_type().is_ok_and(|of| of.is_symlink())))
+        };
+        let entries: io::Result<Vec<(PathBuf, bool)>> =
+            fs::read_dir(path).and_then(|list| list.map(with_type).collect());
         let mut entries = match entries {
             Ok(entries) => entries,
             Err(error) => return self.unreadable(path, &error),
         };
         entries.sort();
-        for entry in entries.iter().filter(|e| !is_hidden(e)) {
-            if fs::symlink_metadata(entry).is_ok_and(|m| m.is_symlink()) {
+        for (entry, is_link) in entries.iter().filter(|(path, _)| !is_hidden(path)) {
+            if *is_link {
                 self.watch_target(entry);
             }
             match fs::metadata(entry) {
