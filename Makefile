@@ -49,8 +49,7 @@ golden:
 	UPDATE_GOLDEN=1 cargo test --test golden
 
 bench:
-	cargo bench --bench scale
-	cargo bench --bench fleet
+	@status=0; cargo bench --bench scale || status=1; cargo bench --bench fleet || status=1; exit $$status
 
 clean:
 	rm -rf $(VENV) .demo
