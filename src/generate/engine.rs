@@ -26,11 +26,12 @@ use super::own::{self, Inbound};
 use super::plan::listener::Listener;
 use super::plan::route::RouteTable;
 use super::routes::RouteParts;
-use super::scope::{Common, Scope, World};
+use super::scope::{Scope, World};
 use super::seal::Output;
 use super::service::{ServiceClusters, ServiceEndpoints, ServiceInput};
 use super::targets::{TakenAddresses, Workload};
 use super::view::{Class, View, Viewer};
+use super::worlds::Worlds;
 use super::{GENERATORS, Plan};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::model::{Endpoint, Endpoints, Namespace, Routing, ServiceId, Snapshot};
@@ -44,7 +45,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug, Default)]
 pub struct Engine {
     filters: Filters,
-    common: Mutex<Option<(Arc<Routing>, Arc<Common>)>>,
+    common: Mutex<Option<(Arc<Routing>, Arc<Worlds>)>>,
     /// Worlds that are there, so that equal ones are one.
     known: Mutex<Vec<Arc<World>>>,
     worlds: Memo<(Same<Routing>, Role, Namespace), Arc<World>>,
@@ -191,12 +192,12 @@ impl Engine {
         latest.map(|complete| complete.set.clone()).unwrap_or_default()
     }
 
-    fn common(&self, routing: &Arc<Routing>) -> Arc<Common> {
+    fn common(&self, routing: &Arc<Routing>) -> Arc<Worlds> {
         let mut common = lock(&self.common);
         match common.as_ref().filter(|(of, _)| Arc::ptr_eq(of, routing)) {
             Some((_, known)) => known.clone(),
             None => {
-                let made = Arc::new(Common::new(routing.clone()));
+                let made = Arc::new(Worlds::new(routing.clone()));
                 *common = Some((routing.clone(), made.clone()));
                 made
             }

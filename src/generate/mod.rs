@@ -11,6 +11,7 @@ mod evolve;
 pub mod filters;
 mod host_index;
 mod imports;
+mod inventory;
 mod listeners;
 mod memo;
 mod names;
@@ -24,6 +25,8 @@ mod targets;
 #[cfg(test)]
 mod test_support;
 mod view;
+mod visible;
+mod worlds;
 
 pub use engine::{Engine, Statistics};
 pub use memo::Uses;

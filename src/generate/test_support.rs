@@ -20,10 +20,11 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::filters::Filters;
-use super::scope::{Common, Scope, World};
+use super::scope::{Scope, World};
 use super::targets::Workload;
 pub use super::view::Parts;
 use super::view::Viewer;
+use super::worlds::Worlds;
 use super::{Generated, View};
 
 /// What a snapshot is made of, to be changed before it is made.
@@ -79,7 +80,7 @@ pub fn workload(facts: &Facts, proxy: &Proxy) -> (Workload, Arc<View>) {
     let snapshot = facts.snapshot();
     let view = Arc::new(View::of(&snapshot, proxy));
     let viewer = Viewer::new(&view);
-    let world = Common::new(snapshot.routing.clone()).world(&viewer);
+    let world = Worlds::new(snapshot.routing.clone()).world(&viewer);
     let scope = Scope { world: &world, view: &viewer, filters: Filters::default() };
     let taken = Arc::new(super::plan::listener::egress::plan(&scope).taken);
     (Workload::of(&snapshot, &world, proxy, &taken), view)
@@ -105,7 +106,7 @@ impl Eyes {
     /// This view on this half of a snapshot.
     pub fn on(routing: Arc<Routing>, who: &Parts) -> Eyes {
         let view = Arc::new(View::from(who.clone()));
-        let world = Common::new(routing).world(&Viewer::new(&view));
+        let world = Worlds::new(routing).world(&Viewer::new(&view));
         Eyes { world, view }
     }
 
