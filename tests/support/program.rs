@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use tempfile::TempDir;
 
 /// A running `pilotfish serve`. It is killed when dropped.
@@ -16,10 +17,23 @@ pub struct Pilotfish {
     http: SocketAddr,
 }
 
-/// An address that nothing listens on just now.
+/// An address that nothing listens on just now, and that nobody is given by chance until it is
+/// used: it lies below the ports that the system hands out for "any port" and for connections, and
+/// each call in this process gives another one.
 pub fn free_address() -> Result<SocketAddr, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
-    listener.local_addr().map_err(|e| e.to_string())
+    const FIRST: u16 = 22_000;
+    const COUNT: u16 = 5_000;
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    // Processes that run side by side begin at different places.
+    let begin = u16::try_from(std::process::id() % u32::from(COUNT)).unwrap_or_default();
+    for _ in 0..COUNT {
+        let next = TAKEN.fetch_add(1, Ordering::Relaxed).wrapping_add(begin) % COUNT;
+        let address = SocketAddr::from(([127, 0, 0, 1], FIRST + next));
+        if TcpListener::bind(address).is_ok() {
+            return Ok(address);
+        }
+    }
+    Err("no port is free".to_owned())
 }
 
 impl Pilotfish {
